@@ -1,0 +1,53 @@
+package emq
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Info is what a handler can know of its run.
+type Info struct {
+	Ref
+	Kind, Lane  string
+	Attempt     int               // counted attempts with this one, from 1; snoozes and hand-backs do not count
+	MaxAttempts int               // after that many the job is a dead letter
+	EnqueuedAt  time.Time         // from the id: the producer's clock
+	Due         time.Time         // when it was last due; EnqueuedAt if it was never scheduled
+	Tick        time.Time         // the cron tick that the run stands for; zero without one
+	Headers     map[string]string // what WithHeader attached; not to be changed
+}
+
+type infoKey struct{}
+type runKey struct{}
+
+// InfoFrom finds the Info of the run whose context this is. Outside a handler it answers false.
+func InfoFrom(ctx context.Context) (Info, bool) {
+	i, ok := ctx.Value(infoKey{}).(Info)
+	return i, ok
+}
+
+// ContextWithInfo makes a context as a handler would see it; it is for tests.
+func ContextWithInfo(ctx context.Context, i Info) context.Context {
+	return context.WithValue(ctx, infoKey{}, i)
+}
+
+// Logger is the worker's logger with the run's queue, kind, id and attempt. Outside a handler it is
+// slog's default.
+func Logger(ctx context.Context) *slog.Logger {
+	if l, ok := ctx.Value(runKey{}).(*slog.Logger); ok {
+		return l
+	}
+	if i, ok := InfoFrom(ctx); ok {
+		return slog.Default().With(i.attrs()...)
+	}
+	return slog.Default()
+}
+
+func (i Info) attrs() []any {
+	attrs := []any{"queue", i.Queue, "kind", i.Kind, "id", string(i.ID), "attempt", i.Attempt}
+	if i.Lane != "" {
+		attrs = append(attrs, "lane", i.Lane)
+	}
+	return attrs
+}
