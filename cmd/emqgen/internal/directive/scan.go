@@ -1,0 +1,164 @@
+// Package directive reads the text of //emq: directives. It knows nothing of files and types: it
+// turns a comment into a name and arguments, each with its offset in the comment, and argument texts
+// into values.
+package directive
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"strconv"
+	"strings"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/diag"
+)
+
+// Directive is one //emq:name line.
+type Directive struct {
+	Name   string
+	NameAt int // offset of the name in the comment
+	Args   []Arg
+}
+
+// Arg is a word, or key=value.
+type Arg struct {
+	Key      string // empty for a word
+	Value    string // without its quotes
+	At       int    // offset of the argument in the comment
+	ValueAt  int    // offset of the value in the comment
+	HasValue bool   // there was a "="
+	Quoted   bool
+}
+
+// Text is the argument's name in messages.
+func (a Arg) Text() string {
+	if a.HasValue {
+		return a.Key + "=" + a.Value
+	}
+	return a.Value
+}
+
+// Problem is a fault in a comment, at an offset.
+type Problem struct {
+	At         int
+	Code       diag.Code
+	Text, Hint string
+}
+
+func problem(at int, code diag.Code, hint, format string, args ...any) *Problem {
+	return &Problem{At: at, Code: code, Hint: hint, Text: fmt.Sprintf(format, args...)}
+}
+
+// Parse reads one comment, with its slashes. It answers false for a comment that is none of ours;
+// arguments that cannot be read are left out and reported.
+func Parse(comment string) (Directive, bool, []*Problem) {
+	// Positions begin at 1, so that offsets can be told from the zero token.Pos.
+	d, ok := ast.ParseDirective(1, comment)
+	if !ok || d.Tool != "emq" {
+		if p := nearMiss(comment); p != nil {
+			return Directive{}, false, []*Problem{p}
+		}
+		return Directive{}, false, nil
+	}
+	at := func(p token.Pos) int { return int(p) - 1 }
+	out := Directive{Name: d.Name, NameAt: at(d.Pos()) + len("//emq:")}
+	args, problems := scan(comment, at(d.ArgsPos))
+	out.Args = args
+	return out, true, problems
+}
+
+// scan splits arguments at blanks, outside quotes and parentheses.
+func scan(s string, i int) (args []Arg, problems []*Problem) {
+	for {
+		for i < len(s) && blank(s[i]) {
+			i++
+		}
+		if i >= len(s) {
+			return args, problems
+		}
+		if strings.HasPrefix(s[i:], "//") || s[i] == '#' {
+			return args, append(problems, problem(i, diag.Malformed, "a comment goes on a line of its own",
+				"a directive has no room for a comment"))
+		}
+		arg, next, p := scanArg(s, i)
+		if p != nil {
+			problems = append(problems, p)
+		} else {
+			args = append(args, arg)
+		}
+		i = next
+	}
+}
+
+// scanArg reads the argument at i and says where it ends.
+func scanArg(s string, i int) (Arg, int, *Problem) {
+	arg := Arg{At: i, ValueAt: i}
+	if s[i] == '"' || s[i] == '`' {
+		return scanQuoted(s, i, arg)
+	}
+	j := i
+	for j < len(s) && !blank(s[j]) && s[j] != '=' && s[j] != '(' {
+		j++
+	}
+	if j >= len(s) || s[j] != '=' {
+		return scanBare(s, i, arg)
+	}
+	arg.Key, arg.HasValue, arg.ValueAt = s[i:j], true, j+1
+	switch {
+	case j == i:
+		return arg, wordEnd(s, i), problem(i, diag.Malformed, "", "a value without an option: %s", s[i:wordEnd(s, i)])
+	case j+1 >= len(s) || blank(s[j+1]):
+		return arg, j + 1, problem(i, diag.Malformed, "write "+arg.Key+"=VALUE without blanks around the =", "%s= has no value", arg.Key)
+	case s[j+1] == '"' || s[j+1] == '`':
+		return scanQuoted(s, j+1, arg)
+	}
+	return scanBare(s, j+1, arg)
+}
+
+// scanQuoted reads a value in "quotes" or `backquotes`, which ends at a blank or the end.
+func scanQuoted(s string, i int, arg Arg) (Arg, int, *Problem) {
+	quoted, err := strconv.QuotedPrefix(s[i:])
+	if err != nil {
+		return arg, len(s), problem(i, diag.Malformed, "", "the quote is not closed, or holds a bad escape: %s", s[i:])
+	}
+	end := i + len(quoted)
+	if end < len(s) && !blank(s[end]) {
+		return arg, wordEnd(s, end), problem(end, diag.Malformed, "put a blank after the quote", "text touches a quote: %s", s[i:wordEnd(s, end)])
+	}
+	arg.Value, err = strconv.Unquote(quoted)
+	if err != nil {
+		return arg, end, problem(i, diag.Malformed, "", "the quoted text holds a bad escape: %s", quoted)
+	}
+	arg.Quoted = true
+	return arg, end, nil
+}
+
+// scanBare reads a value up to a blank that is not in parentheses.
+func scanBare(s string, i int, arg Arg) (Arg, int, *Problem) {
+	depth, j := 0, i
+	for ; j < len(s) && (depth > 0 || !blank(s[j])); j++ {
+		switch s[j] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth < 0 {
+			return arg, wordEnd(s, j), problem(j, diag.Malformed, "", "a ) without its (: %s", s[i:wordEnd(s, j)])
+		}
+	}
+	if depth > 0 {
+		return arg, j, problem(i, diag.Malformed, "", "a ( without its ): %s", s[i:j])
+	}
+	arg.Value = s[i:j]
+	return arg, j, nil
+}
+
+func wordEnd(s string, i int) int {
+	for i < len(s) && !blank(s[i]) {
+		i++
+	}
+	return i
+}
+
+func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f' }

@@ -1,0 +1,159 @@
+// Package redistest starts real servers for tests, benchmarks and drills: each on a free port of the
+// loopback interface, with a directory of its own, and stopped by its process id.
+package redistest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Server is one redis-server process.
+type Server struct {
+	Port int
+	Dir  string
+
+	args []string
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	exited chan struct{}
+}
+
+// Start starts a server for the length of a test. Persistence is off unless args say otherwise.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s, err := New(t.TempDir(), args...)
+	if err != nil {
+		t.Fatalf("redistest: %v", err)
+	}
+	t.Cleanup(s.Stop)
+	return s
+}
+
+// New starts a server with its files in dir. The caller stops it.
+func New(dir string, args ...string) (*Server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Port: port, Dir: dir, args: args}
+	return s, s.Run()
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
+
+// URL is what emq.Open takes.
+func (s *Server) URL() string { return "redis://" + s.Addr() }
+
+// Run starts the process, again after Kill or Stop on the same port and files, and waits until it
+// answers.
+func (s *Server) Run() error {
+	args := append([]string{
+		"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Dir, "--logfile", "redis.log",
+		"--save", "", "--daemonize", "no", "--enable-debug-command", "yes",
+	}, s.args...)
+	cmd := exec.Command("redis-server", args...)
+	// it dies with the program that started it, also when that is killed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("redis-server does not start (Debian: apt-get install redis-server): %w", err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in its log
+		close(exited)
+	}()
+	s.mu.Lock()
+	s.cmd, s.exited = cmd, exited
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for {
+		if reply, err := s.Command("PING"); err == nil && reply == "+PONG" {
+			return nil
+		}
+		select {
+		case <-exited:
+			return fmt.Errorf("redis-server ended at once: %s", s.logTail())
+		case <-ctx.Done():
+			s.Stop()
+			return errors.New("redis-server does not answer: " + s.logTail())
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) logTail() string {
+	b, err := os.ReadFile(filepath.Join(s.Dir, "redis.log"))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(string(b[max(0, len(b)-500):]))
+}
+
+// Signal sends a signal to the process: SIGSTOP and SIGCONT freeze and thaw it.
+func (s *Server) Signal(sig syscall.Signal) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cmd.Process.Signal(sig)
+}
+
+// Kill ends the process with SIGKILL and waits for its end.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = s.cmd.Process.Kill() // it may have ended by itself
+	<-s.exited
+}
+
+// Stop is Kill: nothing that a test wants is in the server's memory. Safe to repeat.
+func (s *Server) Stop() { s.Kill() }
+
+// Command sends one command on a connection of its own and answers the first line of the reply. It
+// is for control (DEBUG, CONFIG, CLIENT), independent of every client under test.
+func (s *Server) Command(words ...string) (string, error) {
+	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d\r\n", len(words))
+	for _, w := range words {
+		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
+	}
+	if _, err := conn.Write([]byte(b.String())); err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	line = strings.TrimRight(line, "\r\n")
+	if strings.HasPrefix(line, "-") {
+		return line, errors.New(line[1:])
+	}
+	return line, err
+}

@@ -1,0 +1,196 @@
+package scripts
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/internal/wire"
+)
+
+// Server calls scripts over one client of the client library. It is safe for concurrent use.
+type Server struct {
+	client  rueidis.Client
+	prefix  string
+	scripts map[string]*script
+}
+
+// NewServer makes a Server for a deployment prefix, which must have passed its check.
+func NewServer(client rueidis.Client, prefix string) (*Server, error) {
+	scripts, err := library()
+	if err != nil {
+		return nil, err
+	}
+	return &Server{client, prefix, scripts}, nil
+}
+
+// Queue calls scripts on one queue. It is safe for concurrent use.
+type Queue struct {
+	*Server
+	name string
+	keys wire.Keys
+	// lists holds the KEYS of each script, with the row's place left empty.
+	lists map[string]keyList
+}
+
+type keyList struct {
+	keys   []string
+	row    int // index of the row, or -1
+	unique int // index of the unique key, or -1: always the last
+}
+
+// Queue names a queue, which must have passed its check. It does no I/O.
+func (s *Server) Queue(name string) *Queue {
+	q := &Queue{s, name, wire.NewKeys(s.prefix, name), make(map[string]keyList, len(s.scripts))}
+	fixed := fixedKeys()
+	for _, sc := range s.scripts {
+		l := keyList{make([]string, len(sc.keys)), -1, -1}
+		for i, k := range sc.keys {
+			switch k {
+			case rowKey:
+				l.row = i
+			case uniqueKey:
+				l.unique = i
+			default:
+				l.keys[i] = q.keys.Fixed(fixed[k])
+			}
+		}
+		q.lists[sc.name] = l
+	}
+	return q
+}
+
+// Name is the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+// WakeKey and PumpKey are the lists on which parked workers and the pump's holder wait.
+func (q *Queue) WakeKey() string { return q.keys.Fixed("wake") }
+
+// PumpKey is the list on which the pump's holder waits.
+func (q *Queue) PumpKey() string { return q.keys.Fixed("wake:pump") }
+
+// call is one call of a script, ready to be built as often as it must be sent.
+type call struct {
+	script *script
+	keys   []string
+	args   []string
+}
+
+func (q *Queue) prepare(name, id, unique string, args ...string) call {
+	l := q.lists[name]
+	keys := l.keys
+	if l.row >= 0 || l.unique >= 0 {
+		keys = append([]string(nil), l.keys...)
+	}
+	if l.row >= 0 {
+		keys[l.row] = q.keys.Row(id)
+	}
+	if l.unique >= 0 {
+		if unique == "" {
+			keys = keys[:l.unique]
+		} else {
+			keys[l.unique] = q.keys.Unique(unique)
+		}
+	}
+	return call{q.scripts[name], keys, args}
+}
+
+func (s *Server) build(c call) rueidis.Completed {
+	return s.client.B().Evalsha().Sha1(c.script.sha).Numkeys(int64(len(c.keys))).Key(c.keys...).Arg(c.args...).Build()
+}
+
+// buildWhole sends the text along, which also loads it.
+func (s *Server) buildWhole(c call) rueidis.Completed {
+	return s.client.B().Eval().Script(c.script.text).Numkeys(int64(len(c.keys))).Key(c.keys...).Arg(c.args...).Build()
+}
+
+// A server that is starting, failing over or moving slots answers these words before a script has
+// written anything. They pass by themselves.
+const (
+	passingTries = 8
+	firstPause   = 10 * time.Millisecond
+	longestPause = 500 * time.Millisecond
+)
+
+func isPassing(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		return false
+	}
+	word, _, _ := strings.Cut(reply.Error(), " ")
+	switch word {
+	case "TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN":
+		return true
+	}
+	return false
+}
+
+func isNoScript(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && reply.IsNoScript()
+}
+
+// run sends a call until it has an answer that is not a passing state of the server, or the tries or
+// ctx are used up. A network error is returned as it is: only the caller knows whether to repeat.
+func (s *Server) run(ctx context.Context, c call) rueidis.RedisResult {
+	pause := firstPause
+	for try := 1; ; try++ {
+		res := s.client.Do(ctx, s.build(c))
+		if isNoScript(res.Error()) {
+			res = s.client.Do(ctx, s.buildWhole(c))
+		}
+		if try == passingTries || !isPassing(res.Error()) || !sleep(ctx, pause) {
+			return res
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// runAll sends many calls in one pipeline. Those that NOSCRIPT or a passing state struck, also in the
+// middle, are sent again: one alone, which repairs the cause, and then the others together.
+func (s *Server) runAll(ctx context.Context, calls []call) []rueidis.RedisResult {
+	results := s.pipeline(ctx, calls)
+	for try := 1; try < passingTries; try++ {
+		var struck []int
+		for i := range results {
+			if err := results[i].Error(); isNoScript(err) || isPassing(err) {
+				struck = append(struck, i)
+			}
+		}
+		if len(struck) == 0 {
+			break
+		}
+		results[struck[0]] = s.run(ctx, calls[struck[0]])
+		again := make([]call, 0, len(struck)-1)
+		for _, i := range struck[1:] {
+			again = append(again, calls[i])
+		}
+		for n, res := range s.pipeline(ctx, again) {
+			results[struck[n+1]] = res
+		}
+	}
+	return results
+}
+
+func (s *Server) pipeline(ctx context.Context, calls []call) []rueidis.RedisResult {
+	cmds := make([]rueidis.Completed, len(calls))
+	for i, c := range calls {
+		cmds[i] = s.build(c)
+	}
+	return s.client.DoMulti(ctx, cmds...)
+}
+
+// sleep waits for a jittered pause; false when ctx ended first.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	t := time.NewTimer(pause/2 + rand.N(pause/2+1))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,34 @@
+-- cancel: a job is not to run, or not to run on.
+--
+-- KEYS  row, pending, schedule, ...
+-- ARGV  id, base
+-- Does  deletes a job that waits; marks one that runs, for its worker's next heartbeat. Reap and every
+--       settle that would let a marked job wait again end it instead; a completion that comes first wins.
+-- Gives 'cancelled', 'cancelling'; EMQGONE; EMQSTATE if it has ended already. Safe to repeat.
+-- By    Client.Cancel
+--@keys row pending schedule active meta wake wake_pump dead dead_at m_cancelled m_failed
+local base = ARGV[2]
+--@use place unique ending
+--@main
+local id = ARGV[1]
+local r = redis.call('HMGET', row, 'state', 'unique')
+local state = r[1]
+if not state then
+  return redis.error_reply('EMQGONE no job ' .. id)
+end
+if state == 'active' then
+  redis.call('HDEL', row, '-') -- accepted without memory
+  redis.call('HSET', row, 'cancel', 1)
+  return 'cancelling'
+end
+if state ~= 'pending' and state ~= 'scheduled' then
+  return redis.error_reply('EMQSTATE ended already as ' .. state)
+end
+local job = { unique = r[2], holds = held(id, r[2]) }
+if state == 'pending' then
+  unready(id)
+else
+  redis.call('ZREM', schedule, id)
+end
+withdraw(row, job)
+return 'cancelled'

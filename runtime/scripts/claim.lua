@@ -1,0 +1,118 @@
+-- claim: up to n waiting jobs become this caller's, each under a new token and a lease.
+--
+-- KEYS  pending, active, ...
+-- ARGV  base, lease in ms, n (1 to 500), by (drawn anew for each call: the second half of the fence)
+-- Does  cuts n to the concurrency limit and the rate; per job: attempts + 1, by, state active, lease
+--       until now + lease, a unique-until-start key freed. Ids without a waiting row are dropped and
+--       counted as orphans; they spend nothing. Passes the wake token on if more could be taken.
+-- Gives {now, wait, pump, job, ...}: wait is the ms until it is worth claiming again (-1: when woken),
+--       pump is 1 if nothing was taken and nobody pumps the queue; a job is {id, attempts, kind,
+--       payload, forgiven, lapses, max, v, due, headers}. Not safe to repeat: a lost reply costs the
+--       lease, and reap forgives it.
+-- By    the worker's fetch loop
+--@keys pending active meta wake pump m_orphan schedule wake_pump
+local base, lease, n, by = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+--@use now place unique rate
+--@main
+local SCAN = 500 -- members looked at in one call, orphans included
+
+local m = redis.call('HMGET', meta, 'paused', 'concurrency', 'rate_max', 'rate_ms', 'rate_tat')
+local t = now()
+local wait = -1
+local function nothing()
+  return { t, wait, redis.call('EXISTS', pump) == 0 and 1 or 0 }
+end
+
+if m[1] then
+  return nothing()
+end
+n = math.min(n, SCAN)
+local headroom = n + 1
+if m[2] then
+  headroom = tonumber(m[2]) - redis.call('ZCARD', active)
+end
+local allowed, tat, spacing = n + 1
+if m[3] and m[4] then
+  local ms
+  allowed, ms, tat, spacing = allowance(tonumber(m[3]), tonumber(m[4]), m[5], t)
+  if allowed == 0 then
+    wait = ms
+  end
+end
+n = math.min(n, headroom, allowed)
+if n <= 0 then
+  return nothing()
+end
+
+-- Read everything first. While a slot moves a row can be out of reach: what was read until then is
+-- taken, and the rest waits for the next call.
+local jobs, leases, freed = {}, {}, {}
+local scanned, broken = 0, false
+while #jobs < n and scanned < SCAN and not broken do
+  local ids = redis.call('ZRANGE', pending, scanned, scanned + n - #jobs - 1)
+  if #ids == 0 then
+    break
+  end
+  for _, id in ipairs(ids) do
+    local row = base .. 'job:' .. id
+    local r = redis.pcall('HMGET', row, 'state', 'attempts', 'kind', 'payload', 'forgiven', 'lapses', 'max',
+      'v', 'due', 'headers', 'unique', 'unique_until')
+    if r.err and string.sub(r.err, 1, 9) ~= 'WRONGTYPE' then
+      broken = r
+      break
+    end
+    local unique = r[12] == 'start' and r[11]
+    if unique then
+      local holder = redis.pcall('GET', base .. 'de:' .. unique)
+      if type(holder) == 'table' and holder.err then
+        broken = holder
+        break
+      end
+      freed[row] = { unique, holder == id }
+    end
+    scanned = scanned + 1
+    if r[1] == 'pending' then
+      jobs[#jobs + 1] = { id, r[2] + 1, r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10] }
+      leases[#leases + 1] = t + lease
+      leases[#leases + 1] = id
+    end
+  end
+end
+if scanned == 0 then
+  return broken or nothing()
+end
+
+redis.call('ZREMRANGEBYRANK', pending, 0, scanned - 1)
+if scanned > #jobs then
+  redis.call('HINCRBY', m_orphan, 'count', scanned - #jobs)
+end
+if #jobs == 0 then
+  if scanned == SCAN then
+    wait = 0 -- nothing but orphans so far: look on
+  end
+  return nothing()
+end
+for _, job in ipairs(jobs) do
+  local row = base .. 'job:' .. job[1]
+  redis.call('HSET', row, 'state', 'active', 'attempts', job[2], 'by', by)
+  local f = freed[row]
+  if f then
+    redis.call('HDEL', row, 'unique', 'unique_until')
+    if f[2] then
+      free(f[1])
+    end
+  end
+end
+for i = 1, #leases, 500 do
+  redis.call('ZADD', active, unpack(leases, i, math.min(i + 499, #leases)))
+end
+if spacing then
+  spend(tat, spacing, #jobs)
+  if allowed == #jobs then
+    wait = math.max(math.ceil(tat + #jobs * spacing - t), 1)
+  end
+end
+if headroom > #jobs and allowed > #jobs and redis.call('ZCARD', pending) > 0 then
+  wake_workers()
+end
+return { t, wait, 0, unpack(jobs) }

@@ -1,0 +1,81 @@
+package scripts
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+)
+
+// The classes of refusals; each is the first word of an error reply.
+var (
+	ErrKind    = errors.New("emq: not a job's id")
+	ErrStale   = errors.New("emq: stale claim")
+	ErrGone    = errors.New("emq: no such job")
+	ErrState   = errors.New("emq: wrong state")
+	ErrLocked  = errors.New("emq: locked")
+	ErrFull    = errors.New("emq: queue is full")
+	ErrRate    = errors.New("emq: over the rate limit")
+	ErrVersion = errors.New("emq: version")
+)
+
+// Refusal is a script's refusal: its class, where it was given, and the server's text.
+type Refusal struct {
+	Class     error
+	Queue, ID string
+	Text      string
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("%v: queue %s, job %s: %s", r.Class, r.Queue, r.ID, r.Text)
+}
+
+// Unwrap gives the class.
+func (r *Refusal) Unwrap() error { return r.Class }
+
+// IsRefusal tells a script's own word from every other error. Only the first is a verdict: a network
+// error, LOADING, OOM or NOPERM says nothing about the job.
+func IsRefusal(err error) bool {
+	var r *Refusal
+	return errors.As(err, &r)
+}
+
+func classOf(word string) error {
+	switch word {
+	case "EMQKIND":
+		return ErrKind
+	case "EMQSTALE":
+		return ErrStale
+	case "EMQGONE":
+		return ErrGone
+	case "EMQSTATE":
+		return ErrState
+	case "EMQLOCK":
+		return ErrLocked
+	case "EMQFULL":
+		return ErrFull
+	case "EMQRATE":
+		return ErrRate
+	case "EMQVERSION":
+		return ErrVersion
+	}
+	return nil
+}
+
+// wrap gives an error its place. id may be empty.
+func (q *Queue) wrap(call, id string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		word, text, _ := strings.Cut(reply.Error(), " ")
+		if class := classOf(word); class != nil {
+			return &Refusal{class, q.name, id, text}
+		}
+	}
+	if id != "" {
+		return fmt.Errorf("emq: %s: queue %s, job %s: %w", call, q.name, id, err)
+	}
+	return fmt.Errorf("emq: %s: queue %s: %w", call, q.name, err)
+}

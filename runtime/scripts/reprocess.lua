@@ -1,0 +1,35 @@
+-- reprocess: a dead letter gets a new life.
+--
+-- KEYS  row, dead, pending, ...
+-- ARGV  id, base
+-- Does  takes its unique key again; clears the error and forgives every attempt and lapse; lists the
+--       job and wakes a worker.
+-- Gives 1; -1 gone; EMQSTATE not dead; EMQLOCK with the id that holds the unique key.
+--       Safe to repeat: the second call answers EMQSTATE.
+-- By    Queue.Reprocess
+--@keys row dead pending dead_at active schedule meta wake wake_pump
+local base = ARGV[2]
+--@use place unique
+--@main
+local id = ARGV[1]
+local r = redis.call('HMGET', row, 'state', 'attempts', 'unique')
+if not r[1] then
+  return -1
+end
+if r[1] ~= 'dead' then
+  return redis.error_reply('EMQSTATE not dead but ' .. r[1])
+end
+local other = r[3] and holder(r[3])
+if other and other ~= id then
+  return redis.error_reply('EMQLOCK its unique key is held by ' .. other)
+end
+redis.call('ZREM', dead, id)
+redis.call('ZREM', dead_at, id)
+redis.call('HDEL', row, 'last_error', 'settled_at', 'lapsed', 'cancel')
+redis.call('HSET', row, 'state', 'pending', 'forgiven', r[2], 'lapses', 0)
+if r[3] then
+  redis.call('SET', base .. 'de:' .. r[3], id)
+end
+ready(id)
+wake_workers()
+return 1

@@ -1,0 +1,32 @@
+-- admit: the door of a queue, shared by enqueue and schedule. Needs row, pending, schedule, meta,
+-- unique_key, base.
+--
+-- Order is law: kind, existence, uniqueness, length, and only then the row is written. Answers false
+-- when the row was written, else the reply of the call. The fields are the row's other ones, in pairs.
+local function admit(state, id, payload, src, unique, window, fields)
+  if string.sub(id, 1, 3) ~= 'JOB' then
+    return redis.error_reply('EMQKIND ' .. string.sub(id, 1, 64) .. ' is not the id of a job')
+  end
+  if redis.call('EXISTS', row) == 1 then
+    return { 'duplicate', redis.call('HGET', row, 'src') or '' }
+  end
+  if unique ~= '' then
+    local id = holder(unique)
+    if id then
+      return { 'conflict', id }
+    end
+  end
+  local most = redis.call('HGET', meta, 'max_len')
+  if most and redis.call('ZCARD', pending) + redis.call('ZCARD', schedule) >= tonumber(most) then
+    return redis.error_reply('EMQFULL ' .. most .. ' jobs wait already')
+  end
+  if unique ~= '' then
+    if window ~= '' then
+      redis.call('SET', unique_key, id, 'PX', window)
+    else
+      redis.call('SET', unique_key, id)
+    end
+  end
+  redis.call('HSET', row, 'state', state, 'attempts', 0, 'payload', payload, 'src', src, unpack(fields))
+  return false
+end
