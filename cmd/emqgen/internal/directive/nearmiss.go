@@ -2,6 +2,7 @@ package directive
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
@@ -12,70 +13,50 @@ func Names() []string {
 	return []string{"queue", "job", "cron", "was", "retired", "package"}
 }
 
-// What is not quite a directive is prose to gofmt, go vet and go/doc: nobody but us will ever say
-// that it has no effect. These are the ways to miss, each with the rest of the line in group 2.
 var (
-	spaced   = regexp.MustCompile(`^//[ \t]+((?i:emq))[ \t]*:([^ \t].*)?`)
-	gap      = regexp.MustCompile(`^//[ \t]*((?i:emq))[ \t]*:[ \t]+(.*)`)
-	noColon  = regexp.MustCompile(`^//((?i:emq))[ \t._/=-]*(?:$|[ \t._/=-](.*))`)
-	wrongTag = regexp.MustCompile(`^//[ \t]*((?i:emq(?:[-_.]?gen)?)):(.*)`)
-	otherTag = regexp.MustCompile(`^//[ \t]*((?i:emq[-_.]?gen))[ \t]*:[ \t]*(.*)`)
-	inBlock  = regexp.MustCompile(`(?im)^(?:/\*)?[ \t*]*(?://)?emq:([a-z]+)`)
+	// A line comment that may have been meant as a directive: blanks, tool, what stands between, word.
+	almost = regexp.MustCompile(`^//([ \t]*)((?i:emq(?:[-_.]?gen)?))([ \t]*:[ \t]*|[ \t]+|[._/=-]|$)([^ \t]*)`)
+	word   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+	// A line of a block comment that would be a directive elsewhere.
+	inBlock = regexp.MustCompile(`(?m)^(?:/\*)?[ \t*]*(?://)?(?i:emq):([A-Za-z]+)`)
 )
 
-// nearMiss reports a comment that was most likely meant as a directive.
+// nearMiss reports a comment that was most likely meant as a directive. What is not quite one is
+// prose to gofmt, go vet and go/doc: nobody but us will ever say that it has no effect.
 func nearMiss(comment string) *Problem {
 	if strings.HasPrefix(comment, "/*") {
 		m := inBlock.FindStringSubmatchIndex(comment)
-		if m == nil || known(comment[m[2]:m[3]]) == "" {
+		if m == nil || diag.Nearest(comment[m[2]:m[3]], Names()) == "" {
 			return nil
 		}
-		return problem(m[2]-len("emq:"), diag.NearMiss, "write it as a line of its own that begins with //emq:",
+		return problem(m[2]-len("emq:"), diag.NearMiss, "write it on a line of its own that begins with //emq:",
 			"a directive inside a /* */ comment has no effect")
 	}
-	for _, form := range []struct {
-		match  *regexp.Regexp
-		always bool // the form is never prose
-		why    string
-	}{
-		{wrongTag, true, "a directive begins with //emq: and a lower-case name, without a blank"},
-		{spaced, true, "a directive begins with //emq: without a blank"},
-		{otherTag, true, "a directive begins with //emq: without a blank"},
-		{gap, false, "a directive has no blank around its colon"},
-		{noColon, false, "a directive begins with //emq: and a name"},
-	} {
-		m := form.match.FindStringSubmatchIndex(comment)
-		if m == nil {
-			continue
-		}
-		rest := ""
-		if m[4] >= 0 {
-			rest = comment[m[4]:m[5]]
-		}
-		name := known(firstWord(rest))
-		if name == "" && (!form.always || !strings.HasPrefix(strings.TrimLeft(rest, " \t"), firstWord(rest)) || firstWord(rest) == "") {
-			continue
-		}
-		hint := ""
-		if name != "" {
-			hint = "did you mean //emq:" + name + "?"
-		}
-		return problem(m[2], diag.NearMiss, hint, "%q has no effect: %s", strings.TrimRight(comment[:m[3]]+clip(comment[m[3]:]), " \t"), form.why)
+	m := almost.FindStringSubmatchIndex(comment)
+	if m == nil {
+		return nil
 	}
-	return nil
-}
-
-func clip(s string) string {
-	if i := strings.IndexByte(strings.TrimLeft(s, ": \t"), ' '); i >= 0 {
-		return s[:len(s)-len(strings.TrimLeft(s, ": \t"))+i]
+	lead, tool, between, name := comment[m[2]:m[3]], comment[m[4]:m[5]], comment[m[6]:m[7]], comment[m[8]:m[9]]
+	if !meant(lead, between, name) {
+		return nil
 	}
-	return s
+	hint := "a directive begins with //emq: and a lower-case name, without a blank"
+	if known := diag.Nearest(name, Names()); known != "" {
+		hint = "did you mean //emq:" + known + "?"
+	}
+	return problem(m[4], diag.NearMiss, hint, "%q is an ordinary comment and has no effect", "//"+lead+tool+between+name)
 }
 
-func firstWord(s string) string {
-	s = strings.TrimLeft(s, " \t")
-	return s[:wordEnd(s, 0)]
+// meant tells a directive that is written wrong from prose that happens to speak of emq.
+func meant(lead, between, name string) bool {
+	exact := slices.Contains(Names(), strings.ToLower(name))
+	switch {
+	case between == ":": // "// emq:word"; not "// emq:{q}:rows", which is a key
+		return word.MatchString(name)
+	case strings.Contains(between, ":"): // "//emq : job"; "// emq: the framework" is prose
+		return exact
+	case lead != "": // "// emq job" is prose
+		return false
+	}
+	return exact || between == "" && name == ""
 }
-
-// known finds the directive that a word means.
-func known(word string) string { return diag.Nearest(word, Names()) }

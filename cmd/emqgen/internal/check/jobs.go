@@ -1,0 +1,213 @@
+package check
+
+import (
+	"go/types"
+	"slices"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/diag"
+	"github.com/echomq/emq/cmd/emqgen/internal/directive"
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
+	"github.com/echomq/emq/cmd/emqgen/internal/payload"
+	"github.com/echomq/emq/internal/wire"
+)
+
+// settings checks that a job has a queue, a timeout and attempts: there are no silent defaults.
+func settings(j *model.Job, diags *diag.List) {
+	if j.Queue == nil {
+		return // reported by queueKnown
+	}
+	q := j.Queue.Name.Value
+	if !j.Timeout.Set {
+		diags.Errorf(j.At, diag.NoTimeout, "add timeout=30s here or to //emq:queue "+q, "job %s has no timeout, and neither has its queue %s", j.Name, q)
+	}
+	if !j.Attempts.Set {
+		diags.Errorf(j.At, diag.NoAttempts, "add attempts=5 here or to //emq:queue "+q, "job %s has no attempts, and neither has its queue %s", j.Name, q)
+	}
+}
+
+// queueKnown reports a job whose queue is missing or not declared.
+func queueKnown(p *model.Package, j *model.Job, diags *diag.List) {
+	switch {
+	case j.Queue != nil:
+	case j.InQueue.Set:
+		hint := diag.Suggest(j.InQueue.Value, queueNames(p))
+		if hint == "" {
+			hint = "declare it in this package: //emq:queue " + j.InQueue.Value + " timeout=30s attempts=5"
+		}
+		diags.Errorf(j.InQueue.Pos, diag.UnknownQueue, hint, "queue %q is not declared in this package", j.InQueue.Value)
+	case len(p.Queues) == 0:
+		diags.Errorf(j.At, diag.NoQueue, "declare one at the top of the file: //emq:queue NAME timeout=30s attempts=5",
+			"job %s has no queue, and this package declares none", j.Name)
+	default:
+		diags.Errorf(j.At, diag.NoQueue, "add queue="+p.Queues[0].Name.Value+" or another", "job %s does not say which of the %d queues of this package it goes to", j.Name, len(p.Queues))
+	}
+}
+
+func queueNames(p *model.Package) (names []string) {
+	for _, q := range p.Queues {
+		names = append(names, q.Name.Value)
+	}
+	return names
+}
+
+// kindName checks the default kind, which is made of the type's name.
+func kindName(j *model.Job, diags *diag.List) {
+	if j.Kind.Set {
+		return
+	}
+	if err := wire.CheckKind(j.Kind.Value); err != nil {
+		diags.Errorf(j.Kind.Pos, diag.BadName, "give it one: kind=some_name", "the name of type %s gives no kind: %v", j.Name, err)
+	}
+}
+
+// from checks the queues that a moved job is still served on.
+func from(j *model.Job, diags *diag.List) {
+	for _, q := range j.From {
+		if j.Queue != nil && q.Value == j.Queue.Name.Value {
+			diags.Errorf(q.Pos, diag.BadFrom, "from= names the queue that the job has left", "from=%s is the queue that job %s is in", q.Value, j.Name)
+		}
+	}
+}
+
+// versions checks the old structs of a job.
+func versions(p *model.Package, j *model.Job, diags *diag.List) {
+	for i, old := range j.Olds {
+		v := old.Version.Value
+		switch {
+		case v < 1 || j.Version.Value < 1: // not a number: reported
+		case v >= j.Version.Value:
+			diags.Errorf(old.Version.Pos, diag.BadVersion, "raise the job's own: //emq:job version=N",
+				"%s is version %d of %s, which is at version %d itself", old.Name, v, j.Name, j.Version.Value)
+		case i > 0 && j.Olds[i-1].Version.Value == v:
+			diags.Errorf(old.Version.Pos, diag.BadVersion, "", "%s and %s are both version %d of %s", j.Olds[i-1].Name, old.Name, v, j.Name)
+		}
+		if old.Type != nil {
+			encodable(p, old.Type, diags)
+		}
+	}
+}
+
+// result checks the type that a job returns.
+func result(p *model.Package, j *model.Job, diags *diag.List) {
+	if j.Result.Set && !j.Retain.Set {
+		diags.Errorf(j.Result.Pos, diag.ResultNoRetain, "add retain=1h", "job %s has a result that nobody could wait for: without retain= it is gone when the job is done", j.Name)
+	}
+	if j.Returns == nil {
+		return
+	}
+	w := &walker{pkg: p, diags: diags, code: diag.BadResult, pos: j.Result.Pos, seen: map[visit]bool{}}
+	w.walk(j.Returns, payload.TypeString(j.Returns, p.Types), false)
+	if name := unexportedPart(j.Returns); name != "" {
+		diags.Errorf(j.Result.Pos, diag.BadResult, "begin its name with a capital letter", "result: %s is not exported, so that handlers of other packages could not name it", name)
+	}
+}
+
+func unexportedPart(t types.Type) string {
+	switch t := types.Unalias(t).(type) {
+	case *types.Named:
+		if !t.Obj().Exported() && t.Obj().Pkg() != nil {
+			return t.Obj().Name()
+		}
+	case *types.Pointer:
+		return unexportedPart(t.Elem())
+	case *types.Slice:
+		return unexportedPart(t.Elem())
+	case *types.Map:
+		return unexportedPart(t.Elem())
+	}
+	return ""
+}
+
+// members refuses fields and methods that the generated methods would collide with, and one job in
+// another.
+func members(p *model.Package, j *model.Job, diags *diag.List) {
+	reserved := []string{"EmqSpec"}
+	if j.Result.Set {
+		reserved = append(reserved, "EmqResult")
+	}
+	if len(j.Payload.Redacted) > 0 {
+		reserved = append(reserved, "LogValue")
+	}
+	for _, name := range []string{"EmqSpec", "EmqResult", "LogValue"} {
+		obj, index, _ := types.LookupFieldOrMethod(j.Type, true, p.Types, name)
+		if obj == nil || len(index) > 1 {
+			continue
+		}
+		_, isField := obj.(*types.Var)
+		if isField || slices.Contains(reserved, name) {
+			what := "method"
+			if isField {
+				what = "field"
+			}
+			diags.Errorf(p.Place(obj.Pos()), diag.ReservedName, "call it something else", "job %s has a %s %s, which is a name of generated code", j.Name, what, name)
+		}
+	}
+}
+
+// embedsJob refuses a job in another: the outer would inherit the inner's methods.
+func embedsJob(p *model.Package, j *model.Job, diags *diag.List) {
+	st, ok := j.Type.Underlying().(*types.Struct)
+	if !ok {
+		return
+	}
+	for v := range st.Fields() {
+		if !v.Anonymous() {
+			continue
+		}
+		t := types.Unalias(v.Type())
+		if ptr, ok := t.(*types.Pointer); ok {
+			t = types.Unalias(ptr.Elem())
+		}
+		inner, ok := t.(*types.Named)
+		if !ok {
+			continue
+		}
+		spec, _, _ := types.LookupFieldOrMethod(inner, true, nil, "EmqSpec")
+		isJob := spec != nil && inner.Obj().Pkg() != p.Types
+		for _, other := range p.Jobs {
+			isJob = isJob || other.Type == inner
+		}
+		if isJob {
+			diags.Errorf(p.Place(v.Pos()), diag.EmbedsJob, "embed a plain struct that both have, or make it a field with a name",
+				"job %s embeds the job %s: it would take over that one's result and log form", j.Name, payload.TypeString(inner, p.Types))
+		}
+	}
+}
+
+// retired checks the kinds that are gone on purpose.
+func retired(p *model.Package, diags *diag.List) {
+	for i, x := range p.Retired {
+		for _, j := range p.Jobs {
+			if j.Queue != nil && j.Queue.Name.Value == x.Queue.Value && (j.Kind.Value == x.Kind.Value || slices.ContainsFunc(j.Aliases, func(a model.Given[string]) bool { return a.Value == x.Kind.Value })) {
+				diags.Errorf(x.Kind.Pos, diag.RetiredAlive, "remove one of the two", "kind %s is retired, but job %s has it on queue %s", x.Kind.Value, j.Name, x.Queue.Value)
+			}
+		}
+		if i > 0 && p.Retired[i-1].Kind.Value == x.Kind.Value && p.Retired[i-1].Queue.Value == x.Queue.Value {
+			diags.Errorf(x.Pos, diag.DirectiveTwice, "", "kind %s is retired twice on queue %s", x.Kind.Value, x.Queue.Value)
+		}
+	}
+}
+
+// cron checks that a job which enqueues itself can do so without a payload.
+func cron(p *model.Package, j *model.Job, diags *diag.List) {
+	if j.Cron == nil {
+		return
+	}
+	for _, f := range j.Payload.Fields {
+		if !f.Optional {
+			diags.Errorf(p.Place(f.Var.Pos()), diag.CronRequired, "add omitempty or omitzero to its json tag",
+				"field %s of %s is required, but cron enqueues the job without a payload", f.Name, j.Name)
+		}
+	}
+	if j.LaneField() != nil {
+		diags.Errorf(j.Cron.Pos, diag.CronRequired, "give the periodic part a job of its own", "job %s has a lane, which cron could not fill", j.Name)
+	}
+}
+
+// window is how long a unique key is held, as text, for messages.
+func window(u model.Unique) string {
+	if u.Mode == "window" {
+		return directive.Short(u.Window)
+	}
+	return u.Mode
+}

@@ -1,0 +1,92 @@
+package check
+
+import (
+	"go/types"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/diag"
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
+	"github.com/echomq/emq/cmd/emqgen/internal/payload"
+)
+
+// keys checks the fields that a lane and a unique key are made of.
+func keys(p *model.Package, j *model.Job, diags *diag.List) {
+	var lane *model.Field
+	for _, f := range j.Payload.Fields {
+		pos := p.Place(f.Var.Pos())
+		if f.Var.Pkg() != p.Types {
+			pos = p.Place(f.Outer.Pos())
+		}
+		if f.Lane && lane != nil {
+			diags.Errorf(pos, diag.TagTwice, "a job goes into one lane", "fields %s and %s of %s are both its lane", lane.Name, f.Name, j.Name)
+		}
+		if f.Lane && lane == nil {
+			lane = f
+		}
+		if !f.Lane && !f.Unique {
+			continue
+		}
+		what := "unique key"
+		if f.Lane {
+			what = "lane"
+		}
+		typ := payload.TypeString(f.Var.Type(), p.Types)
+		switch {
+		case f.ByPointer:
+			diags.Errorf(pos, diag.NoText, "embed the struct by value", "%s.%s cannot be a %s: the struct that it comes from is embedded by pointer and may be nil", j.Name, f.Name, what)
+		case f.UniqueBy == "text" && !f.Lane:
+			if _, isPointer := f.Var.Type().Underlying().(*types.Pointer); isPointer || payload.Method(f.Var.Type(), "MarshalText") == payload.None {
+				diags.Errorf(pos, diag.NoText, "", `%s.%s is tagged "unique,text", but %s has no MarshalText on the value`, j.Name, f.Name, typ)
+			}
+		case payload.Canonical(f.Var.Type()) == payload.NoForm:
+			diags.Errorf(pos, diag.NoText, noTextHint(f), "%s.%s cannot be a %s: a %s has no one text for one value", j.Name, f.Name, what, typ)
+		}
+	}
+	if j.Unique.Set && len(j.UniqueFields()) == 0 && len(j.Payload.Fields) > 0 {
+		diags.Errorf(j.Unique.Pos, diag.UniqueNoField, `tag the fields that make two jobs the same: emq:"unique"`, "unique=%s, but no field of %s is tagged", window(j.Unique.Value), j.Name)
+	}
+	nestedTags(p, j, diags)
+}
+
+func noTextHint(f *model.Field) string {
+	if f.Unique && payload.Method(f.Var.Type(), "MarshalText") != payload.None {
+		if n, ok := types.Unalias(f.Var.Type()).(*types.Named); ok && n.Obj().Pkg().Path() == "time" {
+			return "add a field with the text that you mean, such as a date"
+		}
+		return `write emq:"unique,text" if its MarshalText gives equal values equal texts`
+	}
+	return "use text, a whole number, a bool or an array of bytes"
+}
+
+// nestedTags reports lane and unique tags in structs that a payload holds: only its own fields, and
+// those of structs that it embeds, are looked at.
+func nestedTags(p *model.Package, j *model.Job, diags *diag.List) {
+	seen := map[types.Type]bool{}
+	var walk func(t types.Type, path string, top bool)
+	walk = func(t types.Type, path string, top bool) {
+		t = types.Unalias(t)
+		if seen[t] {
+			return
+		}
+		seen[t] = true
+		switch u := t.Underlying().(type) {
+		case *types.Pointer:
+			walk(u.Elem(), path, top)
+		case *types.Slice:
+			walk(u.Elem(), path+"[]", false)
+		case *types.Array:
+			walk(u.Elem(), path+"[]", false)
+		case *types.Map:
+			walk(u.Elem(), path+"[]", false)
+		case *types.Struct:
+			fields, _ := payload.Fields(u)
+			for _, f := range fields {
+				if !top && (f.Lane || f.Unique) && f.Var.Pkg() == p.Types {
+					diags.Errorf(p.Place(f.Var.Pos()), diag.TagIgnored, "move the value, or a copy of it, to a field of the job itself",
+						"%s.%s: a lane or unique tag inside a payload has no effect", path, f.Name)
+				}
+				walk(f.Var.Type(), path+"."+f.Name, false)
+			}
+		}
+	}
+	walk(j.Type, j.Name, true)
+}

@@ -1,0 +1,24 @@
+package declare
+
+import (
+	"go/ast"
+	"go/doc"
+	"strings"
+	"unicode"
+)
+
+// summary is the first sentence of a doc comment, on one line, without anything that could end the
+// comment that it is copied to.
+func summary(g *ast.CommentGroup) string {
+	if g == nil {
+		return ""
+	}
+	s := new(doc.Package).Synopsis(g.Text())
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFEFF' {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.Join(strings.Fields(s), " ")
+}

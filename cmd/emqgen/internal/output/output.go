@@ -1,0 +1,102 @@
+// Package output puts generated files where they belong: whole or not at all, only when their bytes
+// change, and never over a file that is not ours.
+package output
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// File is one file as it should be; Want is nil for one that should not be there.
+type File struct {
+	Path string
+	Want []byte
+	have []byte
+	info fs.FileInfo
+}
+
+// Read fetches what is on the disk now.
+func (f *File) Read() error {
+	info, err := os.Lstat(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file (%s)", f.Path, info.Mode().Type())
+	}
+	f.info = info
+	f.have, err = os.ReadFile(f.Path)
+	return err
+}
+
+// Exists says whether the file was there when it was read.
+func (f *File) Exists() bool { return f.info != nil }
+
+// Have is what was read.
+func (f *File) Have() []byte { return f.have }
+
+// Stale says whether the disk differs from what should be there.
+func (f *File) Stale() bool {
+	return f.Exists() != (f.Want != nil) || !bytes.Equal(f.have, f.Want)
+}
+
+// Diff is the change to come, as a unified diff under the given name.
+func (f *File) Diff(name string) []byte {
+	from, to := name, name
+	if !f.Exists() {
+		from = os.DevNull
+	}
+	if f.Want == nil {
+		to = os.DevNull
+	}
+	d := diff.Diff(from, f.have, to, f.Want)
+	// The first line is "diff from to", which git's tools do not expect here.
+	if i := bytes.IndexByte(d, '\n'); i >= 0 {
+		d = d[i+1:]
+	}
+	return d
+}
+
+// Write brings the disk to what should be there, if it differs.
+func (f *File) Write() error {
+	if !f.Stale() {
+		return nil
+	}
+	if f.Want == nil {
+		return os.Remove(f.Path)
+	}
+	return replace(f.Path, f.Want)
+}
+
+// replace writes a new file beside the old one and renames it over: a reader, a second run or a full
+// disk never leaves half a file.
+func replace(path string, data []byte) (err error) {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(tmp.Name()))
+		}
+	}()
+	if _, err = tmp.Write(data); err != nil {
+		return errors.Join(err, tmp.Close())
+	}
+	if err = tmp.Chmod(0o644); err != nil {
+		return errors.Join(err, tmp.Close())
+	}
+	if err = tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}

@@ -1,0 +1,153 @@
+package payload
+
+import (
+	"fmt"
+	"go/types"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/diag"
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
+)
+
+// tagFaults says what encoding/json would ignore in a tag without a word.
+func tagFaults(v *types.Var, tag string) []Fault {
+	if why := tagSyntax(tag); why != "" {
+		return []Fault{{v, diag.TagSyntax, `write key:"value" pairs with one blank between them`, fmt.Sprintf("the tag `%s` is not read at all: %s", tag, why)}}
+	}
+	value := reflect.StructTag(tag).Get("json")
+	if value == "-" {
+		return nil
+	}
+	var faults []Fault
+	name, options, _ := strings.Cut(value, ",")
+	if name != "" && !validName(name) {
+		faults = append(faults, Fault{v, diag.TagSyntax, "use letters, digits and punctuation other than quotes and commas",
+			fmt.Sprintf("encoding/json ignores the name %q", name)})
+	}
+	known := []string{"omitempty", "omitzero", "string"}
+	for opt := range strings.SplitSeq(options, ",") {
+		switch {
+		case opt == "":
+		case !slices.Contains(known, opt):
+			faults = append(faults, Fault{v, diag.JSONOption, diag.Suggest(opt, known), fmt.Sprintf("encoding/json ignores the option %q", opt)})
+		case opt == "string" && !quotable(v.Type()):
+			faults = append(faults, Fault{v, diag.JSONOption, "it is for numbers, strings and bools",
+				fmt.Sprintf(`encoding/json ignores the option "string" on a %s`, TypeString(v.Type(), v.Pkg()))})
+		}
+	}
+	return faults
+}
+
+// quotable says whether json:",string" has an effect.
+func quotable(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&(types.IsBoolean|types.IsInteger|types.IsFloat|types.IsString) != 0
+}
+
+// tagSyntax is the rule of reflect.StructTag; a tag that breaks it is silently cut short.
+func tagSyntax(tag string) string {
+	for first := true; tag != ""; first = false {
+		if !first {
+			if tag[0] != ' ' {
+				return "pairs are not separated by blanks"
+			}
+			if tag = strings.TrimLeft(tag, " "); tag == "" {
+				return ""
+			}
+		}
+		i := 0
+		for i < len(tag) && tag[i] > ' ' && tag[i] != ':' && tag[i] != '"' && tag[i] != 0x7f {
+			i++
+		}
+		if i == 0 || i+1 >= len(tag) || tag[i] != ':' || tag[i+1] != '"' {
+			return "a key is not followed by a colon and a quote"
+		}
+		key := tag[:i]
+		if low := strings.ToLower(key); low != key && (low == "json" || low == "emq") {
+			return fmt.Sprintf("the key is %s, not %s", low, key)
+		}
+		quoted, err := strconv.QuotedPrefix(tag[i+1:])
+		if err != nil {
+			return "a quote is not closed"
+		}
+		tag = tag[i+1+len(quoted):]
+	}
+	return ""
+}
+
+// validName is encoding/json's rule for the name in a tag.
+func validName(s string) bool {
+	for _, c := range s {
+		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", c) && !unicode.IsLetter(c) && !unicode.IsDigit(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// jsonTag reads the json key of a tag.
+func jsonTag(f *model.Field, tag string) (dropped bool) {
+	value := reflect.StructTag(tag).Get("json")
+	if value == "-" {
+		return true
+	}
+	name, options, _ := strings.Cut(value, ",")
+	if name != "" && validName(name) {
+		f.JSON, f.Tagged = name, true
+	}
+	for opt := range strings.SplitSeq(options, ",") {
+		switch opt {
+		case "omitempty", "omitzero":
+			f.Optional = true
+		case "string":
+			f.AsString = quotable(f.Var.Type())
+		}
+	}
+	return false
+}
+
+// emqTag reads the emq key of a tag; left says that the field is left out on purpose.
+func emqTag(f *model.Field, tag string) (left bool, faults []Fault) {
+	value, ok := reflect.StructTag(tag).Lookup("emq")
+	if !ok {
+		return false, nil
+	}
+	fault := func(code diag.Code, hint, format string, args ...any) {
+		faults = append(faults, Fault{f.Var, code, hint, fmt.Sprintf(format, args...)})
+	}
+	words := strings.Split(value, ",")
+	for i, w := range words {
+		switch {
+		case slices.Contains(words[:i], w):
+			fault(diag.TagTwice, "", "the tag emq:%q says %s twice", value, w)
+		case w == "lane":
+			f.Lane = true
+		case w == "unique":
+			f.Unique = true
+		case w == "redact":
+			f.Redact = true
+		case w == "text" && slices.Contains(words, "unique"):
+			f.UniqueBy = "text"
+		case w == "text":
+			fault(diag.EmqTag, `write emq:"unique,text"`, "in the tag emq:%q, text says nothing without unique", value)
+		case w == "-" && len(words) == 1:
+			left = true
+		case w == "-":
+			fault(diag.EmqTag, "", `in the tag emq:%q, "-" contradicts the rest`, value)
+		default:
+			hint := diag.Suggest(w, []string{"lane", "unique", "redact"})
+			if hint == "" {
+				hint = `there are lane, unique, redact and -`
+			}
+			fault(diag.EmqTag, hint, "the tag emq:%q has an unknown word %q", value, w)
+		}
+	}
+	return left, faults
+}

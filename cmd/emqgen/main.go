@@ -1,0 +1,95 @@
+// Command emqgen turns annotated structs into typed job producers and handlers. See docs/generator.md.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/generate"
+)
+
+const usage = `emqgen writes emq_gen.go: the typed producer and handler of each package with jobs.
+
+Usage:
+
+	emqgen [flags] [packages]
+
+A job is a struct with a directive; its queue is declared beside it:
+
+	//emq:queue emails timeout=30s attempts=5 backoff=exponential(1s,10m)
+
+	// SendWelcome greets a new user.
+	//
+	//emq:job queue=emails
+	type SendWelcome struct {
+		Email string ` + "`json:\"email\"`" + `
+	}
+
+Packages are named as for go build; without any, it is the one in this directory. One call for
+the whole module, emqgen ./..., is the fastest, and finds kinds that two packages both have.
+All errors of a run are reported together, and nothing is written if there is one.
+
+Flags:
+
+	-check   write nothing; print what would change as a diff
+	-list    write nothing; print every job with its effective settings
+	-json    with -list: as JSON
+
+Exit status: 0 all is well, 1 -check found a file that is out of date, 2 an error.
+
+The page docs/generator.md has the grammar of the directives and all errors with their remedies.
+`
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	dir, err := os.Getwd()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "emqgen:", err)
+		os.Exit(generate.Failed)
+	}
+	code := run(ctx, dir, os.Environ(), os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the command with everything that it takes from its process.
+func run(ctx context.Context, dir string, env, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("emqgen", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	check := flags.Bool("check", false, "")
+	list := flags.Bool("list", false, "")
+	asJSON := flags.Bool("json", false, "")
+	err := flags.Parse(args)
+	switch {
+	case err == flag.ErrHelp:
+		if _, err := io.WriteString(stdout, usage); err != nil {
+			return generate.Failed
+		}
+		return generate.Fine
+	case err == nil && *check && *list:
+		err = fmt.Errorf("-check and -list exclude each other")
+	case err == nil && *asJSON && !*list:
+		err = fmt.Errorf("-json goes with -list")
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "emqgen: %v\nemqgen -h explains the flags\n", err)
+		return generate.Failed
+	}
+	call := generate.Call{Dir: dir, Env: env, Patterns: flags.Args(), Stdout: stdout, Stderr: stderr}
+	if len(call.Patterns) == 0 {
+		call.Patterns = []string{"."}
+	}
+	switch {
+	case *check:
+		call.Mode = generate.Check
+	case *asJSON:
+		call.Mode = generate.ListJSON
+	case *list:
+		call.Mode = generate.List
+	}
+	return generate.Run(ctx, call)
+}
