@@ -8,11 +8,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/generate"
 )
 
-const usage = `emqgen writes emq_gen.go: the typed producer and handler of each package with jobs.
+const usage = `emqgen writes emq_gen.go, the typed producer and handler of each package with jobs, and beside it
+emq.lock.json, by which the next run knows what jobs that wait look like.
 
 Usage:
 
@@ -38,6 +40,8 @@ Flags:
 	-check   write nothing; print what would change as a diff
 	-list    write nothing; print every job with its effective settings
 	-json    with -list: as JSON
+	-accept KIND[,KIND]
+	         take a change of these kinds that the lock refuses, because no job of them waits
 
 Exit status: 0 all is well, 1 -check found a file that is out of date, 2 an error.
 
@@ -63,6 +67,7 @@ func run(ctx context.Context, dir string, env, args []string, stdout, stderr io.
 	check := flags.Bool("check", false, "")
 	list := flags.Bool("list", false, "")
 	asJSON := flags.Bool("json", false, "")
+	accept := flags.String("accept", "", "")
 	err := flags.Parse(args)
 	switch {
 	case err == flag.ErrHelp:
@@ -72,6 +77,8 @@ func run(ctx context.Context, dir string, env, args []string, stdout, stderr io.
 		return generate.Fine
 	case err == nil && *check && *list:
 		err = fmt.Errorf("-check and -list exclude each other")
+	case err == nil && *accept != "" && (*check || *list):
+		err = fmt.Errorf("-accept is for a call that writes")
 	case err == nil && *asJSON && !*list:
 		err = fmt.Errorf("-json goes with -list")
 	}
@@ -80,6 +87,9 @@ func run(ctx context.Context, dir string, env, args []string, stdout, stderr io.
 		return generate.Failed
 	}
 	call := generate.Call{Dir: dir, Env: env, Patterns: flags.Args(), Stdout: stdout, Stderr: stderr}
+	if *accept != "" {
+		call.Accept = strings.Split(*accept, ",")
+	}
 	if len(call.Patterns) == 0 {
 		call.Patterns = []string{"."}
 	}

@@ -16,7 +16,6 @@ type walker struct {
 	diags *diag.List
 	code  diag.Code // of every fault, or 0 for each its own
 	pos   token.Position
-	top   bool
 	seen  map[visit]bool
 }
 

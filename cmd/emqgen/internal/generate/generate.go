@@ -19,6 +19,7 @@ import (
 	"github.com/echomq/emq/cmd/emqgen/internal/load"
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
 	"github.com/echomq/emq/cmd/emqgen/internal/output"
+	"github.com/echomq/emq/cmd/emqgen/internal/schema"
 )
 
 // Mode is what a call is to do.
@@ -45,6 +46,7 @@ type Call struct {
 	Dir            string // absolute
 	Env            []string
 	Patterns       []string
+	Accept         []string // kinds whose breaking changes are wanted
 	Stdout, Stderr io.Writer
 }
 
@@ -161,29 +163,87 @@ func (r *run) faults(faults []load.Fault) {
 
 // files makes the files of the packages, and finds those that are left over.
 func (r *run) files(pkgs []*model.Package, dirs []string) ([]*output.File, error) {
-	want := map[string][]byte{}
+	byDir := map[string]*model.Package{}
 	for _, p := range pkgs {
+		byDir[p.Dir] = p
+	}
+	met := map[string]bool{}
+	var files []*output.File
+	for _, dir := range dirs {
+		p := byDir[dir]
+		lock, err := r.lock(dir, p, met)
+		if err != nil {
+			return nil, err
+		}
+		code, err := r.code(dir, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range []*output.File{code, lock} {
+			if f != nil {
+				files = append(files, f)
+			}
+		}
+	}
+	for _, kind := range r.Accept {
+		if !met[kind] {
+			return nil, fmt.Errorf("-accept: no lock of these packages has a kind %q", kind)
+		}
+	}
+	return files, nil
+}
+
+// code makes the generated file of a directory; p is nil if nothing is declared there.
+func (r *run) code(dir string, p *model.Package) (*output.File, error) {
+	f := &output.File{Path: filepath.Join(dir, load.Output)}
+	if p != nil && len(p.Jobs) > 0 {
 		src, err := emit.File(p)
 		if err != nil {
 			r.diags.Errorf(token.Position{}, diag.Internal, "please report it with the package that it happens for", "%v", err)
-			continue
+			return nil, nil
 		}
-		want[p.Dir] = src
+		f.Want = src
 	}
-	var files []*output.File
-	for _, dir := range dirs {
-		f := &output.File{Path: filepath.Join(dir, load.Output), Want: want[dir]}
-		if err := f.Read(); err != nil {
+	if err := f.Read(); err != nil {
+		return nil, err
+	}
+	if f.Exists() && f.Stale() && !ours(f.Have()) {
+		r.diags.Errorf(token.Position{Filename: f.Path}, diag.NotOurs, "move its contents to another file",
+			"this file does not begin with %q: emqgen neither overwrites nor removes it", emit.Header())
+		return nil, nil
+	}
+	return f, nil
+}
+
+// lock makes the schema lock of a directory and reviews what has changed since the last.
+func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.File, error) {
+	f := &output.File{Path: filepath.Join(dir, schema.FileName)}
+	if err := f.Read(); err != nil {
+		return nil, err
+	}
+	now := &schema.Lock{}
+	if p != nil {
+		now = schema.Build(p)
+		want, err := now.Encode()
+		if err != nil {
 			return nil, err
 		}
-		if f.Exists() && f.Stale() && !ours(f.Have()) {
-			pos := token.Position{Filename: f.Path}
-			r.diags.Errorf(pos, diag.NotOurs, "move its contents to another file", "this file does not begin with %q: emqgen neither overwrites nor removes it", emit.Header())
-			continue
-		}
-		files = append(files, f)
+		f.Want = want
 	}
-	return files, nil
+	if !f.Exists() {
+		return f, nil
+	}
+	old, err := schema.Decode(f.Have())
+	if err != nil {
+		r.diags.Errorf(token.Position{Filename: f.Path}, diag.LockFile,
+			"take it from version control; only without it is it written anew, and then nothing is known of jobs that wait", "the schema lock cannot be read: %v", err)
+		return nil, nil
+	}
+	review := schema.Review{Path: f.Path, Src: f.Have(), Old: old, Now: now, Package: p, Accept: r.Accept, Diags: r.diags}
+	for _, kind := range review.Run() {
+		met[kind] = true
+	}
+	return f, nil
 }
 
 // ours says whether a file may be overwritten: it has our header in its first lines, or is empty, or

@@ -1,0 +1,234 @@
+package schema
+
+import (
+	"bytes"
+	"fmt"
+	"go/token"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/diag"
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
+)
+
+// Review is one package's old lock against what the package is now.
+type Review struct {
+	Path    string // of the lock
+	Src     []byte
+	Old     *Lock
+	Now     *Lock
+	Package *model.Package // nil when nothing is declared any more
+	Accept  []string       // kinds whose changes are wanted
+	Diags   *diag.List
+}
+
+// Run reports the changes that break jobs which wait, and answers the accepted kinds that it met.
+func (r *Review) Run() (met []string) {
+	jobs := r.match()
+	for i, old := range r.Old.Kinds {
+		switch j := jobs[i]; {
+		case slices.Contains(r.Accept, old.Kind):
+			met = append(met, old.Kind)
+		case j == nil:
+			r.gone(old)
+		default:
+			r.kept(old, j)
+		}
+	}
+	return met
+}
+
+// match finds the job that each entry of the lock stands for: the one with its kind on its queue;
+// else one that has moved; else one that has its kind as an alias; else none.
+func (r *Review) match() []*model.Job {
+	found := make([]*model.Job, len(r.Old.Kinds))
+	if r.Package == nil {
+		return found
+	}
+	taken := map[*model.Job]bool{}
+	for _, fits := range []func(Kind, *model.Job) bool{
+		func(old Kind, j *model.Job) bool { return j.Kind.Value == old.Kind && j.Queue.Name.Value == old.Queue },
+		func(old Kind, j *model.Job) bool { return j.Kind.Value == old.Kind && !taken[j] },
+		func(old Kind, j *model.Job) bool {
+			return slices.ContainsFunc(j.Aliases, func(a model.Given[string]) bool { return a.Value == old.Kind })
+		},
+	} {
+		for i, old := range r.Old.Kinds {
+			if found[i] != nil {
+				continue
+			}
+			if n := slices.IndexFunc(r.Package.Jobs, func(j *model.Job) bool { return fits(old, j) }); n >= 0 {
+				found[i] = r.Package.Jobs[n]
+				taken[found[i]] = true
+			}
+		}
+	}
+	return found
+}
+
+// gone reports a kind that no job has any more.
+func (r *Review) gone(old Kind) {
+	if slices.Contains(r.Now.Retired, Retired{old.Kind, old.Queue}) {
+		return
+	}
+	hint := fmt.Sprintf("If the type was renamed, give it kind=%s; if the kind is gone on purpose, write //emq:retired kind=%s queue=%s", old.Kind, old.Kind, old.Queue)
+	r.Diags.Errorf(r.line(old.Kind), diag.KindGone, hint, "no job has the kind %s any more, and jobs of it may wait in queue %s", old.Kind, old.Queue)
+}
+
+// line is the place of a kind in the lock.
+func (r *Review) line(kind string) token.Position {
+	pos := token.Position{Filename: r.Path}
+	if i := bytes.Index(r.Src, []byte(`"kind": `+strconv.Quote(kind))); i >= 0 {
+		pos.Line = 1 + bytes.Count(r.Src[:i], []byte("\n"))
+		pos.Column = i - bytes.LastIndexByte(r.Src[:i], '\n')
+	}
+	return pos
+}
+
+// kept reports what changed for the worse in a job that is still there.
+func (r *Review) kept(old Kind, j *model.Job) {
+	now := r.entry(j)
+	r.placed(old, now, j)
+	r.keys(old, now, j)
+	switch {
+	case now.Version < old.Version:
+		r.Diags.Errorf(j.Version.Pos, diag.VersionBack, fmt.Sprintf("write version=%d or more", old.Version),
+			"job %s has version %d, but was at version %d: jobs of that version would be taken for newer ones", j.Name, now.Version, old.Version)
+	case now.Version == old.Version:
+		r.payload(old, now, j)
+		r.olds(old.Old, j)
+	default:
+		kept := maps.Clone(old.Old)
+		if kept == nil {
+			kept = map[string]*Schema{}
+		}
+		kept[strconv.Itoa(old.Version)] = old.Payload
+		r.olds(kept, j)
+	}
+}
+
+func (r *Review) entry(j *model.Job) Kind {
+	for _, k := range r.Now.Kinds {
+		if k.Kind == j.Kind.Value && k.Queue == j.Queue.Name.Value {
+			return k
+		}
+	}
+	return kindOf(r.Package, j) // two jobs with one kind on one queue: reported elsewhere
+}
+
+// placed reports a job that has left its queue or dropped an alias.
+func (r *Review) placed(old, now Kind, j *model.Job) {
+	if now.Queue != old.Queue && !slices.Contains(now.From, old.Queue) {
+		pos := j.InQueue.Pos
+		if !j.InQueue.Set {
+			pos = j.At
+		}
+		r.Diags.Errorf(pos, diag.QueueMoved, "add from="+old.Queue+": then workers serve it there too",
+			"job %s has moved from queue %s to %s, and jobs that wait there would find no handler", j.Name, old.Queue, now.Queue)
+	}
+	for _, a := range old.Aliases {
+		if a != now.Kind && !slices.Contains(now.Aliases, a) && !slices.Contains(r.Now.Retired, Retired{a, now.Queue}) {
+			r.Diags.Errorf(j.At, diag.AliasGone, fmt.Sprintf("keep it, or write //emq:retired kind=%s queue=%s", a, now.Queue),
+				"job %s has lost the alias %s, and jobs with that kind may wait", j.Name, a)
+		}
+	}
+}
+
+// keys warns of changed keys: they are no fault, but old and new ones do not exclude each other.
+func (r *Review) keys(old, now Kind, j *model.Job) {
+	if !slices.Equal(old.Unique, now.Unique) {
+		r.Diags.Warnf(j.Pos, diag.KeyChanged, "", "the unique key of %s is made of (%s) now, not of (%s): jobs with old keys and new ones do not exclude each other",
+			j.Name, strings.Join(now.Unique, ", "), strings.Join(old.Unique, ", "))
+	}
+	if old.Lane != now.Lane {
+		r.Diags.Warnf(j.Pos, diag.KeyChanged, "", "the lane of %s is %s now, not %s: jobs that wait stay in their lanes", j.Name, orNone(now.Lane), orNone(old.Lane))
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return strconv.Quote(s)
+}
+
+// payload reports fields that waiting jobs would lose or not decode into.
+func (r *Review) payload(old, now Kind, j *model.Job) {
+	paste := keepOld(j, old.Version, old.Payload)
+	for _, c := range Compare(old.Payload, now.Payload) {
+		d := diag.Diagnostic{Pos: j.Pos, Hint: fmt.Sprintf("raise the job to version=%d and keep the old struct", old.Version+1)}
+		name := fmt.Sprintf("field %q of %s v%d", c.Path, now.Kind, now.Version)
+		if c.Path == "" {
+			name = fmt.Sprintf("the payload of %s v%d", now.Kind, now.Version)
+		}
+		switch c.Kind {
+		case Added:
+			d.Code, d.Warning, d.Hint = diag.FieldRequired, true, ""
+			d.Text = name + " is new: jobs that wait have it empty"
+		case Gone:
+			d.Code = diag.FieldGone
+			d.Text = name + " is gone: jobs that wait would lose it"
+			if c.To != "" {
+				d.Hint = fmt.Sprintf("if it was renamed, keep its name on the wire, json:%q instead of %q; else %s", c.Path, c.To, d.Hint)
+			}
+		case Retyped:
+			d.Code = diag.FieldRetyped
+			d.Text = fmt.Sprintf("%s was %s and is %s: jobs that wait would not decode", name, c.From, c.To)
+		case Required:
+			d.Code = diag.FieldRequired
+			d.Text = name + " was optional and is required: jobs that wait may lack it"
+			d.Hint = "keep omitempty; else " + d.Hint
+		}
+		if c.Kind != Added {
+			d.More, paste = paste, nil // once for a job
+		}
+		r.Diags.Add(d)
+	}
+}
+
+// olds checks that each version which may wait has its struct, and that the struct is what it was.
+func (r *Review) olds(kept map[string]*Schema, j *model.Job) {
+	for _, v := range slices.Sorted(maps.Keys(kept)) {
+		version, err := strconv.Atoi(v)
+		if err != nil {
+			continue
+		}
+		i := slices.IndexFunc(j.Olds, func(o *model.Old) bool { return o.Version.Value == version })
+		if i < 0 {
+			r.Diags.Add(diag.Diagnostic{Pos: j.Version.Pos, Code: diag.BadVersion,
+				Text: fmt.Sprintf("job %s is at version %d, and jobs of version %d may wait", j.Name, j.Version.Value, version),
+				Hint: "keep their struct", More: keepOld(j, version, kept[v])})
+			continue
+		}
+		was := j.Olds[i]
+		if was.Type == nil {
+			continue
+		}
+		now := Of(was.Type, r.Package.Types)
+		if d := differs(kept[v], now); d != "" {
+			r.Diags.Add(diag.Diagnostic{Pos: was.Pos, Code: diag.WasDiffers,
+				Text: fmt.Sprintf("%s is not what %s was at version %d: %s", was.Name, j.Name, version, d),
+				Hint: "keep the struct as it was", More: keepOld(j, version, kept[v])})
+		}
+	}
+}
+
+// differs says in which field two schemas of one version differ.
+func differs(kept, now *Schema) string {
+	changes := slices.Concat(Compare(kept, now), Compare(now, kept))
+	if len(changes) == 0 {
+		return ""
+	}
+	c := changes[0]
+	switch c.Kind {
+	case Retyped:
+		return fmt.Sprintf("field %q was %s and is %s", c.Path, c.From, c.To)
+	case Gone:
+		if slices.ContainsFunc(Compare(kept, now), func(x Change) bool { return x == c }) {
+			return fmt.Sprintf("field %q is missing", c.Path)
+		}
+	}
+	return fmt.Sprintf("field %q is new or required now", c.Path)
+}

@@ -1,0 +1,130 @@
+package schema
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
+)
+
+// FileName is the lock's name beside the generated file.
+const FileName = "emq.lock.json"
+
+const (
+	format  = 1
+	comment = "Written by emqgen: what waiting jobs look like. Keep it under version control."
+)
+
+// Lock is the whole file.
+type Lock struct {
+	Comment string    `json:"$comment"`
+	Format  int       `json:"format"`
+	Kinds   []Kind    `json:"kinds"`
+	Retired []Retired `json:"retired,omitempty"`
+}
+
+// Kind is one kind as it was last generated.
+type Kind struct {
+	Kind     string             `json:"kind"`
+	Queue    string             `json:"queue"`
+	Type     string             `json:"type"`
+	Version  int                `json:"version"`
+	Aliases  []string           `json:"aliases,omitempty"`
+	From     []string           `json:"from,omitempty"`
+	Unique   []string           `json:"unique,omitempty"`
+	Lane     string             `json:"lane,omitempty"`
+	Redacted []string           `json:"redacted,omitempty"`
+	Payload  *Schema            `json:"payload"`
+	Result   *Schema            `json:"result,omitempty"`
+	Old      map[string]*Schema `json:"old,omitempty"` // by version
+}
+
+// Retired is a kind that is gone on purpose.
+type Retired struct {
+	Kind  string `json:"kind"`
+	Queue string `json:"queue"`
+}
+
+// Build makes the lock of a package as it is now.
+func Build(p *model.Package) *Lock {
+	l := &Lock{Comment: comment, Format: format, Kinds: []Kind{}}
+	for _, j := range p.Jobs {
+		l.Kinds = append(l.Kinds, kindOf(p, j))
+	}
+	slices.SortFunc(l.Kinds, func(a, b Kind) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Queue, b.Queue))
+	})
+	for _, x := range p.Retired {
+		l.Retired = append(l.Retired, Retired{x.Kind.Value, x.Queue.Value})
+	}
+	return l
+}
+
+func kindOf(p *model.Package, j *model.Job) Kind {
+	k := Kind{
+		Kind: j.Kind.Value, Queue: j.Queue.Name.Value, Type: j.Name, Version: j.Version.Value,
+		Aliases: sorted(j.Aliases), From: sorted(j.From), Redacted: j.Payload.Redacted, Payload: Of(j.Type, p.Types),
+	}
+	for _, f := range j.UniqueFields() {
+		k.Unique = append(k.Unique, f.JSON)
+	}
+	if f := j.LaneField(); f != nil {
+		k.Lane = f.JSON
+	}
+	if j.Returns != nil {
+		k.Result = Of(j.Returns, p.Types)
+	}
+	for _, old := range j.Olds {
+		if k.Old == nil {
+			k.Old = map[string]*Schema{}
+		}
+		k.Old[strconv.Itoa(old.Version.Value)] = Of(old.Type, p.Types)
+	}
+	return k
+}
+
+func sorted(list []model.Given[string]) (out []string) {
+	for _, v := range list {
+		out = append(out, v.Value)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Encode is the lock as a file.
+func (l *Lock) Encode() ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(l)
+	return b.Bytes(), err
+}
+
+// Decode reads a lock.
+func Decode(src []byte) (*Lock, error) {
+	dec := json.NewDecoder(bytes.NewReader(src))
+	dec.DisallowUnknownFields()
+	var l Lock
+	if err := dec.Decode(&l); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is text behind its end")
+	}
+	if l.Format != format {
+		return nil, fmt.Errorf("it has format %d, and this emqgen knows %d", l.Format, format)
+	}
+	for _, k := range l.Kinds {
+		if k.Payload == nil {
+			return nil, fmt.Errorf("kind %s has no payload", k.Kind)
+		}
+	}
+	return &l, nil
+}

@@ -1,0 +1,100 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
+	"github.com/echomq/emq/cmd/emqgen/internal/names"
+)
+
+// keepOld is the text to paste for an old version: its struct, as far as a schema can give it back,
+// and the method that the compiler will ask for.
+func keepOld(j *model.Job, version int, s *Schema) []string {
+	name := fmt.Sprintf("%sV%d", j.Name, version)
+	lines := []string{fmt.Sprintf("//emq:was %s version=%d", j.Name, version)}
+	lines = append(lines, strings.Split("type "+name+" "+goType(s, s, 0), "\n")...)
+	return append(lines, fmt.Sprintf("func (%s) Upgrade() (%s, error)", name, j.Name))
+}
+
+// goType is a Go type that decodes what a schema describes.
+func goType(root, s *Schema, depth int) string {
+	if reference(s) != "" {
+		return "*" + strings.TrimPrefix(reference(s), "#/$defs/")
+	}
+	switch s.kind() {
+	case "string":
+		return stringType(s)
+	case "boolean":
+		return "bool"
+	case "integer":
+		return s.Format
+	case "number":
+		if s.Format == "float" {
+			return "float32"
+		}
+		return "float64"
+	case "array":
+		if s.MaxItems > 0 {
+			return fmt.Sprintf("[%d]%s", s.MaxItems, goType(root, s.Items, depth))
+		}
+		return "[]" + goType(root, s.Items, depth)
+	case "object":
+		if s.Values != nil {
+			return "map[string]" + goType(root, s.Values, depth)
+		}
+		return structType(root, s, depth)
+	}
+	if s.GoType != "" {
+		return shortType(s.GoType)
+	}
+	return "json.RawMessage"
+}
+
+func stringType(s *Schema) string {
+	switch {
+	case s.GoType != "":
+		return shortType(s.GoType)
+	case s.Encoding == "base64":
+		return "[]byte"
+	case s.Format == "date-time":
+		return "time.Time"
+	}
+	return "string"
+}
+
+// shortType is pkg.Type without the path before it.
+func shortType(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
+
+func structType(root, s *Schema, depth int) string {
+	if len(s.Properties) == 0 {
+		return "struct{}"
+	}
+	var b strings.Builder
+	b.WriteString("struct {\n")
+	indent := strings.Repeat("\t", depth+1)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		tag := name
+		if !slices.Contains(s.Required, name) {
+			tag += ",omitempty"
+		}
+		fmt.Fprintf(&b, "%s%s %s `json:%q`\n", indent, fieldName(name), goType(root, s.Properties[name], depth+1), tag)
+	}
+	b.WriteString(strings.Repeat("\t", depth) + "}")
+	return b.String()
+}
+
+// fieldName is a Go name for a name on the wire.
+func fieldName(name string) string {
+	if id := names.Ident(name); names.Exported(id) {
+		return id
+	}
+	return "F_" + strings.Map(func(r rune) rune {
+		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
+			return r
+		}
+		return '_'
+	}, name)
+}
