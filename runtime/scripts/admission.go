@@ -106,5 +106,9 @@ func (q *Queue) readAdmission(id string, res rueidis.RedisResult) (Admission, er
 
 // ms writes a duration in whole milliseconds, rounded up, so that nothing is ever early.
 func ms(d time.Duration) string {
-	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+	whole := d / time.Millisecond
+	if d%time.Millisecond > 0 {
+		whole++
+	}
+	return strconv.FormatInt(int64(whole), 10)
 }

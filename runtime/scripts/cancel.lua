@@ -8,10 +8,10 @@
 -- By    Client.Cancel
 --@keys row pending schedule active meta wake wake_pump dead dead_at m_cancelled m_failed
 local base = ARGV[2]
---@use place unique ending
+--@use row place unique ending
 --@main
 local id = ARGV[1]
-local r = redis.call('HMGET', row, 'state', 'unique')
+local r = read(row, 'state', 'unique')
 local state = r[1]
 if not state then
   return redis.error_reply('EMQGONE no job ' .. id)

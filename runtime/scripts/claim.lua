@@ -37,6 +37,11 @@ if m[3] and m[4] then
   allowed, ms, tat, spacing = allowance(tonumber(m[3]), tonumber(m[4]), m[5], t)
   if allowed == 0 then
     wait = ms
+    if tat < tonumber(m[5]) then
+      -- the clock stepped back: remember it, or the rate would wait until it has caught up
+      redis.call('HDEL', meta, '-')
+      spend(tat, spacing, 0)
+    end
   end
 end
 n = math.min(n, headroom, allowed)
@@ -49,7 +54,7 @@ end
 local jobs, leases, freed = {}, {}, {}
 local scanned, broken = 0, false
 while #jobs < n and scanned < SCAN and not broken do
-  local ids = redis.call('ZRANGE', pending, scanned, scanned + n - #jobs - 1)
+  local ids = redis.call('ZRANGE', pending, scanned, math.min(scanned + n - #jobs, SCAN) - 1)
   if #ids == 0 then
     break
   end
@@ -72,7 +77,7 @@ while #jobs < n and scanned < SCAN and not broken do
     end
     scanned = scanned + 1
     if r[1] == 'pending' then
-      jobs[#jobs + 1] = { id, r[2] + 1, r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10] }
+      jobs[#jobs + 1] = { id, (r[2] or 0) + 1, r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10] }
       leases[#leases + 1] = t + lease
       leases[#leases + 1] = id
     end

@@ -9,7 +9,7 @@
 -- By    Client.Enqueue
 --@keys row pending schedule meta wake wake_pump active unique_key
 local base = ARGV[3]
---@use place unique admit
+--@use row place unique admit
 --@main
 local refused = admit('pending', ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], { unpack(ARGV, 7) })
 if refused then

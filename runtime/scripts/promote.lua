@@ -8,14 +8,14 @@
 -- By    the pump
 --@keys schedule pending active meta wake wake_pump m_orphan
 local base = ARGV[1]
---@use now place
+--@use now row place
 local function promote(limit)
   local t = now()
   local due = redis.call('ZRANGE', schedule, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
   local ids, rows = {}, {}
   for i = 1, #due, 2 do
     ids[#ids + 1] = due[i]
-    if redis.call('HGET', base .. 'job:' .. due[i], 'state') == 'scheduled' then
+    if read(base .. 'job:' .. due[i], 'state')[1] == 'scheduled' then
       rows[#rows + 1] = { due[i], due[i + 1] }
     end
   end
@@ -36,4 +36,4 @@ local function promote(limit)
   return #rows, head[2] and math.max(head[2] - t, 0) or -1
 end
 --@main
-return { promote(math.min(tonumber(ARGV[2]), 500)) }
+return { promote(math.max(0, math.min(tonumber(ARGV[2]), 500))) }

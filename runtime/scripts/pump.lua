@@ -17,7 +17,7 @@ if holder and holder ~= ARGV[2] then
 end
 redis.call('HDEL', meta, '-') -- accepted without memory, so that the pump is too
 redis.call('SET', pump, ARGV[2], 'PX', 3000)
-local limit = math.min(tonumber(ARGV[4]), 500)
+local limit = math.max(0, math.min(tonumber(ARGV[4]), 500))
 local promoted, due = promote(limit)
 local reaped, lapse = reap(ARGV[3], limit, tonumber(ARGV[5]))
 local expired, expiry = expire(limit)

@@ -11,28 +11,19 @@
 -- By    the pump
 --@keys active pending schedule meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan
 local base = ARGV[1]
---@use now place unique ending
+--@use now row grace place unique ending
 local function reap(budget, limit, lease)
   local t = now()
-  local m = redis.call('HMGET', meta, 'seen', 'grace', 'crash_budget')
-  local grace = tonumber(m[2] or 0)
-  if t - tonumber(m[1] or 0) > lease / 2 then
-    grace = t + math.floor(lease / 3)
-  end
-  if grace > t + lease then
-    grace = 0 -- the clock stepped back
-  end
-  redis.call('HDEL', meta, '-') -- accepted without memory, so that recovery is too
-  redis.call('HSET', meta, 'seen', t, 'grace', grace)
+  local grace = alive(t, lease)
   if grace > t then
     return 0, redis.call('ZCARD', active) > 0 and grace - t or -1
   end
 
-  budget = tonumber(m[3] or budget)
+  budget = tonumber(redis.call('HGET', meta, 'crash_budget') or budget)
   local ids = redis.call('ZRANGE', active, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit)
   local lapsed = {}
   for _, id in ipairs(ids) do
-    local r = redis.call('HMGET', base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel')
+    local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel')
     if r[1] == 'active' then
       lapsed[#lapsed + 1] = { id = id, attempts = r[2], lapses = tonumber(r[3] or 0) + 1, unique = r[4],
         holds = held(id, r[4]), cancel = r[5] }
@@ -65,4 +56,4 @@ local function reap(budget, limit, lease)
   return #ids, head[2] and math.max(head[2] - t, 0) or -1
 end
 --@main
-return { reap(ARGV[2], math.min(tonumber(ARGV[3]), 500), tonumber(ARGV[4])) }
+return { reap(ARGV[2], math.max(0, math.min(tonumber(ARGV[3]), 500)), tonumber(ARGV[4])) }

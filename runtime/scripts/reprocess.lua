@@ -9,10 +9,10 @@
 -- By    Queue.Reprocess
 --@keys row dead pending dead_at active schedule meta wake wake_pump
 local base = ARGV[2]
---@use place unique
+--@use row place unique
 --@main
 local id = ARGV[1]
-local r = redis.call('HMGET', row, 'state', 'attempts', 'unique')
+local r = read(row, 'state', 'attempts', 'unique')
 if not r[1] then
   return -1
 end

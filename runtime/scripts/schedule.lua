@@ -8,7 +8,7 @@
 -- By    Client.Enqueue with In or At
 --@keys row schedule pending meta wake wake_pump active unique_key
 local base = ARGV[3]
---@use now place unique admit
+--@use now row place unique admit
 --@main
 local refused = admit('scheduled', ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], { unpack(ARGV, 9) })
 if refused then

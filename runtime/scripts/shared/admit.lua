@@ -8,7 +8,7 @@ local function admit(state, id, payload, src, unique, window, fields)
     return redis.error_reply('EMQKIND ' .. string.sub(id, 1, 64) .. ' is not the id of a job')
   end
   if redis.call('EXISTS', row) == 1 then
-    return { 'duplicate', redis.call('HGET', row, 'src') or '' }
+    return { 'duplicate', read(row, 'src')[1] or '' }
   end
   if unique ~= '' then
     local id = holder(unique)

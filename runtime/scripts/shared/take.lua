@@ -8,7 +8,7 @@
 --   again  this token has been used: 'again STATE', nothing changed
 -- A claim is settled once, counted once and forgiven at most once, however often a settle is sent.
 local function take(id, row, token, by)
-  local r = redis.call('HMGET', row, 'state', 'attempts', 'by', 'lapsed', 'forgiven', 'unique', 'cancel', 'max')
+  local r = read(row, 'state', 'attempts', 'by', 'lapsed', 'forgiven', 'unique', 'cancel', 'max')
   local state = r[1]
   if not state then
     return 'gone'

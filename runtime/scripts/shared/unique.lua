@@ -1,4 +1,4 @@
--- unique: the lock of a job that is the only one of its key. Needs base.
+-- unique: the lock of a job that is the only one of its key. Needs base, row.
 
 -- held tells whether the key is this job's. It reads, so call it before the first write.
 local function held(id, unique)
@@ -22,5 +22,5 @@ local function holder(unique)
   if redis.call('PTTL', key) >= 0 then
     return id
   end
-  return redis.call('HGET', base .. 'job:' .. id, 'unique') == unique and id
+  return read(base .. 'job:' .. id, 'unique')[1] == unique and id
 end
