@@ -1,0 +1,214 @@
+package scripts
+
+import (
+	"flag"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// history is what several workers have done to a few jobs, each step chosen at random.
+type history struct {
+	*scene
+	claims []Fence       // every fence that a claim ever gave
+	sent   []step        // every settle that was ever sent
+	used   map[Fence]int // how often a settle under this fence was accepted
+	draws  int
+}
+
+var propertyJobs = []string{jobA, jobB, jobC}
+
+// Times of the histories. No sum or difference of a few of them is close to another.
+var (
+	propertyDelays  = []time.Duration{0, 61 * time.Minute, 7*time.Hour + 13*time.Minute}
+	propertyAdvance = []time.Duration{time.Minute + 7*time.Second, 4*time.Minute + 31*time.Second, 23 * time.Minute, 9 * time.Hour}
+)
+
+func (h *history) settle(st step, f Fence) {
+	got := h.do(st)
+	switch got.Says {
+	case "completed", "scheduled", "pending", "dead", "cancelled", "discarded":
+		h.used[f]++
+		if h.used[f] > 1 {
+			failf("after %s\nthe fence %v was accepted twice", h.story(), f)
+		}
+	}
+}
+
+// resend sends a settle once more, byte for byte. If its fence was used, nothing but a count changes.
+func (h *history) resend(st step) {
+	f := fenceIn(st)
+	if h.used[f] > 0 {
+		h.leaves(st)
+		return
+	}
+	h.settle(st, f)
+}
+
+func fenceIn(st step) Fence {
+	switch st := st.(type) {
+	case complete:
+		return st.Fence
+	case retry:
+		return st.Fence
+	case snooze:
+		return st.Fence
+	case release:
+		return st.Fence
+	case kill:
+		return st.Fence
+	case discard:
+		return st.Fence
+	}
+	panic(fmt.Sprintf("%T is no settle", st))
+}
+
+// property plays one random history.
+func property(open func() *target) func(*rapid.T) {
+	return func(t *rapid.T) {
+		defer func() {
+			if p := recover(); p != nil {
+				f, ok := p.(failure)
+				if !ok {
+					panic(p)
+				}
+				t.Fatalf("%s", f.text)
+			}
+		}()
+		h := &history{scene: newScene(open()), used: map[Fence]int{}}
+		if rapid.Bool().Draw(t, "limited") {
+			h.do(setMeta("concurrency", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "concurrency")))
+		}
+		if rapid.Bool().Draw(t, "budgeted") {
+			h.do(setMeta("crash_budget", rapid.SampledFrom([]string{"0", "1", "2"}).Draw(t, "crash budget")))
+		}
+		t.Repeat(h.actions())
+		for _, st := range h.sent {
+			h.resend(st)
+		}
+	}
+}
+
+func (h *history) actions() map[string]func(*rapid.T) {
+	job := rapid.SampledFrom(propertyJobs)
+	wait := rapid.SampledFrom(propertyDelays)
+	return map[string]func(*rapid.T){
+		"enqueue": func(t *rapid.T) {
+			e := enter(job.Draw(t, "job"))
+			switch rapid.IntRange(0, 4).Draw(t, "unique") {
+			case 0:
+				e.Unique = uniqueKeyName
+			case 1:
+				e.Unique, e.UntilStart = uniqueKeyName, true
+			case 2:
+				e.Unique, e.Window = uniqueKeyName, 2*time.Hour+3*time.Minute
+			}
+			if rapid.Bool().Draw(t, "own max") {
+				e.Fields = append(e.Fields, "max", "2")
+			}
+			if rapid.IntRange(0, 2).Draw(t, "later") == 0 {
+				e = e.parked()
+			}
+			h.do(e)
+		},
+		"claim": h.claim, "claim again": h.claim,
+		"settle": h.settleAny, "settle again": h.settleAny,
+		"resend": func(t *rapid.T) {
+			if len(h.sent) > 0 {
+				h.resend(rapid.SampledFrom(h.sent).Draw(t, "settle"))
+			}
+		},
+		"extend": func(t *rapid.T) {
+			var fences []Fence
+			for range min(len(h.claims), 3) {
+				fences = append(fences, rapid.SampledFrom(h.claims).Draw(t, "fence"))
+			}
+			h.do(extend{lease, fences})
+		},
+		"beat": func(t *rapid.T) {
+			h.do(pump{Tag: "process1", Budget: 3, Limit: rapid.IntRange(1, 3).Draw(t, "limit"), Lease: lease})
+		},
+		"reap after the grace": func(t *rapid.T) {
+			h.do(reap{3, 100, lease})
+			h.pass(lease/3 + 11*time.Second)
+			h.do(reap{3, 100, lease})
+		},
+		"promote":      func(*rapid.T) { h.do(promote{100}) },
+		"time passes":  func(t *rapid.T) { h.pass(rapid.SampledFrom(propertyAdvance).Draw(t, "how long")) },
+		"reprocess":    func(t *rapid.T) { h.do(reprocess{job.Draw(t, "job")}) },
+		"cancel":       func(t *rapid.T) { h.do(cancel{job.Draw(t, "job")}) },
+		"a token pops": func(*rapid.T) { h.all(popWake(), popPump()) },
+		"a hand slips": func(t *rapid.T) {
+			id := job.Draw(t, "job")
+			if h.m.spoilt[id] {
+				h.do(deleteRow(id))
+				return
+			}
+			if rapid.IntRange(0, 3).Draw(t, "slips") == 0 {
+				h.do(rapid.SampledFrom([]step{deleteRow(id), spoilRow(id), unlist(id, "active"), unlist(id, "pending")}).Draw(t, "how"))
+			}
+		},
+		"snoozed work": func(t *rapid.T) {
+			h.claim(t)
+			if len(h.claims) > 0 {
+				f := h.claims[len(h.claims)-1]
+				st := snooze{f, wait.Draw(t, "delay")}
+				h.sent = append(h.sent, st)
+				h.resend(st)
+			}
+		},
+	}
+}
+
+func (h *history) claim(t *rapid.T) {
+	h.draws++
+	c := claim{Lease: lease, N: rapid.IntRange(1, 3).Draw(t, "n"), By: fmt.Sprintf("by%06d", h.draws)}
+	h.do(c)
+	for _, j := range h.m.jobs {
+		if j.state == "active" && j.text["by"] == c.By {
+			h.claims = append(h.claims, Fence{j.id, int64(j.attempts), c.By})
+		}
+	}
+}
+
+func (h *history) settleAny(t *rapid.T) {
+	if len(h.claims) == 0 {
+		return
+	}
+	f := rapid.SampledFrom(h.claims).Draw(t, "fence")
+	wait := rapid.SampledFrom(propertyDelays).Draw(t, "delay")
+	st := rapid.SampledFrom([]step{
+		complete{Fence: f}, complete{Fence: f, Retain: 5 * time.Hour}, retry{f, wait, 2, "broken"},
+		snooze{f, wait}, release{f, 0}, release{f, wait}, kill{f, "poisoned"}, discard{f},
+	}).Draw(t, "settle")
+	h.sent = append(h.sent, st)
+	h.resend(st)
+}
+
+// checks sets how many histories are played, unless the command line says so.
+func checks(t testing.TB, n string) {
+	t.Helper()
+	own := false
+	flag.Visit(func(f *flag.Flag) { own = own || f.Name == "rapid.checks" })
+	if !own {
+		old := flag.Lookup("rapid.checks").Value.String()
+		if err := flag.Lookup("rapid.checks").Value.Set(n); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = flag.Lookup("rapid.checks").Value.Set(old) })
+	}
+}
+
+func TestRandomHistoriesOnMiniredis(t *testing.T) {
+	checks(t, "60")
+	s := onMini(t, ownLibrary(t))
+	rapid.Check(t, property(func() *target { return s }))
+}
+
+func TestRandomHistoriesOnRedis(t *testing.T) {
+	checks(t, "20")
+	s := onRedis(t, ownLibrary(t))
+	rapid.Check(t, property(func() *target { return s }))
+}
