@@ -18,6 +18,11 @@ func Packages(pkgs []*model.Package, diags *diag.List) {
 		generatedNames(p, diags)
 	}
 	kinds(pkgs, diags)
+	if !diags.Failed() { // a queue without jobs is most often what another error has made
+		for _, p := range pkgs {
+			emptyQueues(p, diags)
+		}
+	}
 }
 
 // job checks one job.

@@ -27,6 +27,9 @@ type visit struct {
 
 // encodable checks the payload of a job or of an old version.
 func encodable(p *model.Package, t *types.Named, diags *diag.List) {
+	if t.TypeParams() != nil {
+		return // refused as a whole
+	}
 	w := &walker{pkg: p, diags: diags, pos: p.Place(t.Obj().Pos()), seen: map[visit]bool{}}
 	w.walk(t, t.Obj().Name(), false)
 }
@@ -74,6 +77,9 @@ func (w *walker) walk(t types.Type, path string, addressable bool) {
 
 // own deals with types that encode themselves; it answers true for them.
 func (w *walker) own(t types.Type, path string, addressable bool) bool {
+	if _, ok := t.(*types.Pointer); ok {
+		return false // what it points to decides
+	}
 	for _, form := range []string{"JSON", "Text"} {
 		to, back := payload.Method(t, "Marshal"+form), payload.Method(t, "Unmarshal"+form)
 		switch {
@@ -81,7 +87,11 @@ func (w *walker) own(t types.Type, path string, addressable bool) bool {
 			continue
 		case to == payload.Promoted || back == payload.Promoted && to == payload.None:
 			if _, isStruct := t.Underlying().(*types.Struct); isStruct && !sameAsEmbedded(t) {
-				w.fault(diag.Swallowed, "make it a field with a name", "%s: an embedded field brings Marshal%s with it, and every other field of %s is lost", path, form, w.text(t))
+				v := embeddedBy(t, "Marshal"+form)
+				outer := w.pos
+				w.at(v, outer)
+				w.fault(diag.Swallowed, "make it a field with a name", "%s: the embedded %s brings Marshal%s with it, and every other field of %s is lost", path, v.Name(), form, w.text(t))
+				w.pos = outer
 			}
 		case to == payload.None:
 			w.fault(diag.NoWayBack, "declare both or neither", "%s: %s has Unmarshal%s, but not Marshal%s", path, w.text(t), form, form)
@@ -96,6 +106,12 @@ func (w *walker) own(t types.Type, path string, addressable bool) bool {
 	return false
 }
 
+// embeddedBy is the embedded field of a struct that a method comes by.
+func embeddedBy(t types.Type, method string) *types.Var {
+	_, index, _ := types.LookupFieldOrMethod(t, true, nil, method)
+	return t.Underlying().(*types.Struct).Field(index[0])
+}
+
 // sameAsEmbedded says whether a struct is nothing but the one field that it embeds.
 func sameAsEmbedded(t types.Type) bool {
 	st, ok := t.Underlying().(*types.Struct)
@@ -104,10 +120,11 @@ func sameAsEmbedded(t types.Type) bool {
 
 func (w *walker) basic(b *types.Basic, path string) {
 	switch {
+	case b.Kind() == types.Invalid && w.pkg.Unresolved: // reported by the type checker
 	case b.Kind() == types.Invalid:
 		w.fault(diag.Unresolved, "", "%s: its type is not known", path)
 	case b.Info()&types.IsComplex != 0, b.Kind() == types.UnsafePointer:
-		w.fault(diag.CannotEncode, "leave it out of the payload", "%s: %s cannot be encoded", path, b.Name())
+		w.fault(diag.CannotEncode, "leave it out of the payload", "%s: %s cannot be encoded", path, b)
 	}
 }
 
@@ -198,7 +215,11 @@ func lockIn(t types.Type, path string, seen map[types.Type]bool) string {
 	switch u := t.Underlying().(type) {
 	case *types.Struct:
 		for v := range u.Fields() {
-			if lock := lockIn(v.Type(), path+"."+v.Name(), seen); lock != "" {
+			inner := path
+			if v.Name() != "_" { // what forbids copies is most often a field without a name
+				inner += "." + v.Name()
+			}
+			if lock := lockIn(v.Type(), inner, seen); lock != "" {
 				return lock
 			}
 		}

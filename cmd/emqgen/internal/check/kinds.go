@@ -7,6 +7,7 @@ import (
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
+	"github.com/echomq/emq/internal/wire"
 )
 
 // claim is one kind that a job answers to on one queue.
@@ -66,6 +67,7 @@ func claimsOf(j *model.Job) (claims []claim) {
 		for _, a := range j.Aliases {
 			claims = append(claims, claim{q, a.Value, j, a.Pos, true})
 		}
+		claims = slices.DeleteFunc(claims, func(c claim) bool { return wire.CheckKind(c.kind) != nil })
 	}
 	return claims
 }

@@ -20,6 +20,13 @@ func queues(p *model.Package, diags *diag.List) {
 				"queues %s and %s both become %s in Go", first.Name.Value, name, q.Ident)
 		}
 		byIdent[q.Ident] = q
+	}
+}
+
+// emptyQueues reports queues that no job goes to.
+func emptyQueues(p *model.Package, diags *diag.List) {
+	for _, q := range p.Queues {
+		name := q.Name.Value
 		if len(p.JobsOf(q)) == 0 {
 			diags.Errorf(q.Name.Pos, diag.QueueEmpty, "remove it, or annotate a struct with //emq:job queue="+name,
 				"no job of this package goes to queue %s", name)

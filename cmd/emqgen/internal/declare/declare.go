@@ -190,8 +190,8 @@ func (d *Draft) structType(decl *typeDecl, at token.Position, name string) {
 	case spec.Assign.IsValid():
 		d.diags.Errorf(at, diag.OnAlias, "annotate the type that it stands for", "//emq:%s on the alias %s", name, spec.Name.Name)
 	case !isStruct:
-		d.diags.Errorf(at, diag.NotStruct, "a payload is a struct: it can grow fields without harm to jobs that wait",
-			"//emq:%s on %s, which is not a struct type", name, spec.Name.Name)
+		d.diags.Errorf(at, diag.NotStruct, "a payload is written as a struct with its fields: it can grow without harm to jobs that wait",
+			"//emq:%s on %s, which is not declared as struct { … }", name, spec.Name.Name)
 	case spec.TypeParams != nil:
 		d.diags.Errorf(at, diag.Generic, "annotate a struct without parameters that has the instance as a field",
 			"//emq:%s on the generic type %s, which has no single form on the wire", name, spec.Name.Name)

@@ -56,6 +56,11 @@ func (r *reader) args(options []string, word func(directive.Arg), take func(dire
 			r.strayWord(a, options)
 		case !slices.Contains(options, a.Key):
 			r.errorf(a.At, diag.UnknownOption, r.suggestOption(a.Key, options), "unknown option %q", a.Key)
+			// Read it as what it means, so that the option is not also reported as missing.
+			if a.Key = diag.Nearest(a.Key, options); a.Key != "" && !r.given[a.Key] {
+				r.given[a.Key] = true
+				take(a)
+			}
 		case r.given[a.Key]:
 			r.errorf(a.At, diag.OptionTwice, "", "option %s is given twice", a.Key)
 		default:
@@ -108,7 +113,7 @@ func valued[T any](r *reader, a directive.Arg, v T, p *directive.Problem) model.
 func (r *reader) named(a directive.Arg, check func(string) error) (model.Given[string], bool) {
 	if err := check(a.Value); err != nil {
 		hint := ""
-		if s := strings.ToLower(a.Value); s != a.Value && check(s) == nil {
+		if s := names.Kind(a.Value); s != a.Value && check(s) == nil {
 			hint = "did you mean " + s + "?"
 		}
 		r.errorf(a.ValueAt, diag.BadName, hint, "%v", err)

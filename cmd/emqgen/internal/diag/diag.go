@@ -88,13 +88,21 @@ func (d Diagnostic) Format(dir string) string {
 	case strings.HasPrefix(d.Hint, "did you mean"):
 		b.WriteString(" (" + d.Hint + ")")
 	default:
-		b.WriteString(". " + strings.ToUpper(d.Hint[:1]) + d.Hint[1:])
+		b.WriteString(". " + sentence(d.Hint))
 	}
 	b.WriteByte('\n')
 	for _, line := range d.More {
 		b.WriteString("\t" + line + "\n")
 	}
 	return b.String()
+}
+
+// sentence begins a hint with a capital, unless it begins with an option.
+func sentence(hint string) string {
+	if first, _, _ := strings.Cut(hint, " "); strings.Contains(first, "=") {
+		return hint
+	}
+	return strings.ToUpper(hint[:1]) + hint[1:]
 }
 
 // Place is a position as file:line:column, relative to dir where it lies below it.

@@ -58,7 +58,7 @@ func uniqueDoc(u model.Unique) string {
 	case "start":
 		return "While another job with its unique key has not started"
 	case "window":
-		return fmt.Sprintf("For %s after a job with its unique key", directive.Short(u.Window))
+		return fmt.Sprintf("For %s after another job took its unique key", directive.Short(u.Window))
 	}
 	return "While another job holds its unique key"
 }

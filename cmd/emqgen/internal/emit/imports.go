@@ -26,16 +26,21 @@ func (f *file) nameImports() {
 		_, declared := f.pkg.Scope[name]
 		return !declared && !used[name] && !reserved(name)
 	}
+	names := map[string]string{}
+	for _, p := range paths { // those that can keep their own name go first
+		if real := f.imports[p]; wanted[real] == 1 && free(real) || p == emqPath && free(real) {
+			names[p], used[real] = real, true
+		}
+	}
 	for _, p := range paths {
-		real := f.imports[p]
-		name := real
-		if wanted[real] > 1 && p != emqPath || !free(name) {
+		real, name := f.imports[p], names[p]
+		if name == "" {
 			name = qualified(p, real)
+			for i, base := 2, name; !free(name); i++ {
+				name = fmt.Sprintf("%s%d", base, i)
+			}
+			used[name] = true
 		}
-		for i, base := 2, name; !free(name); i++ {
-			name = fmt.Sprintf("%s%d", base, i)
-		}
-		used[name] = true
 		if name == real && path.Base(p) == real {
 			f.ImportName(p, name)
 		} else {
@@ -66,7 +71,7 @@ func reserved(name string) bool {
 	case "ctx", "job", "opts", "e", "h", "p", "j", "r", "err", "_", "init", "main":
 		return true
 	}
-	return token.IsKeyword(name) || types.Universe.Lookup(name) != nil || strings.HasPrefix(name, "text") && len(name) == 5
+	return token.IsKeyword(name) || types.Universe.Lookup(name) != nil || strings.HasPrefix(name, "text")
 }
 
 // groupImports puts the imports of the standard library into a block of their own, as goimports

@@ -121,14 +121,17 @@ func (f *file) uniqueKey(j *model.Job) *jen.Statement {
 	if len(fields) == 0 {
 		param = jen.Id(j.Name)
 	}
-	var before, parts []jen.Code
-	parts = append(parts, jen.Lit(j.Kind.Value))
-	for i, u := range fields {
+	parts := []jen.Code{jen.Lit(j.Kind.Value)}
+	var before []jen.Code
+	for _, u := range fields {
 		if u.UniqueBy != "text" {
 			parts = append(parts, f.text(u))
 			continue
 		}
-		text := fmt.Sprintf("text%d", i+1)
+		text := "text"
+		if n := len(before) / 2; n > 0 {
+			text = fmt.Sprintf("text%d", n+1)
+		}
 		before = append(before,
 			jen.List(jen.Id(text), jen.Id("err")).Op(":=").Id("j").Dot(u.Name).Dot("MarshalText").Call(),
 			jen.If(jen.Id("err").Op("!=").Nil()).Block(
@@ -138,8 +141,10 @@ func (f *file) uniqueKey(j *model.Job) *jen.Statement {
 		parts = append(parts, jen.String().Parens(jen.Id(text)))
 	}
 	fn := jen.Func().Params(param).String()
-	ret := jen.Return(f.emq("UniqueKey").Call(parts...))
-	if len(before) > 0 {
+	const mostOnALine = 4
+	call := jen.Options{Open: "(", Close: ")", Separator: ",", Multi: len(parts) > mostOnALine}
+	ret := jen.Return(f.emq("UniqueKey").Custom(call, parts...))
+	if len(before) > 0 || call.Multi {
 		return fn.Block(append(before, ret)...)
 	}
 	return fn.Add(oneLine(ret))

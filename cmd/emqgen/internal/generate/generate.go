@@ -55,7 +55,7 @@ func Run(ctx context.Context, c Call) int {
 	r := &run{Call: c, diags: &diag.List{}}
 	code, err := r.do(ctx)
 	if err != nil {
-		r.diags.Errorf(token.Position{}, diag.Load, "", "%v", err)
+		r.diags.Errorf(token.Position{}, diag.Load, "", "%s", r.short(err.Error()))
 		code = Failed
 	}
 	if err := r.diags.Print(c.Stderr, c.Dir); err != nil {
@@ -141,6 +141,7 @@ func (r *run) packages(ctx context.Context) (pkgs []*model.Package, dirs []strin
 		for _, e := range src.TypeErrors {
 			if load.Within(spans[i], e.Pos) {
 				r.diags.Errorf(src.Fset.PositionFor(e.Pos, false), diag.Unresolved, "", "%s", e.Msg)
+				drafts[i].Model.Unresolved = true
 			}
 		}
 	}
@@ -157,8 +158,13 @@ func (r *run) faults(faults []load.Fault) {
 		if f.Syntax {
 			code = diag.Syntax
 		}
-		r.diags.Errorf(f.Pos, code, "", "%s", f.Text)
+		r.diags.Errorf(f.Pos, code, "", "%s", r.short(f.Text))
 	}
+}
+
+// short takes the call's directory out of a text: the go command and the system name files in full.
+func (r *run) short(text string) string {
+	return strings.ReplaceAll(text, r.Dir+string(filepath.Separator), "")
 }
 
 // files makes the files of the packages, and finds those that are left over.
@@ -236,7 +242,7 @@ func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.F
 	old, err := schema.Decode(f.Have())
 	if err != nil {
 		r.diags.Errorf(token.Position{Filename: f.Path}, diag.LockFile,
-			"take it from version control; only without it is it written anew, and then nothing is known of jobs that wait", "the schema lock cannot be read: %v", err)
+			"restore it from version control; if you delete it, it is written anew, and nothing is known of jobs that wait", "the schema lock cannot be read: %v", err)
 		return nil, nil
 	}
 	review := schema.Review{Path: f.Path, Src: f.Have(), Old: old, Now: now, Package: p, Accept: r.Accept, Diags: r.diags}

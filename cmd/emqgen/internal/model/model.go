@@ -39,6 +39,7 @@ type Package struct {
 	Imports         Names         // names that some file of the package imports
 	Types           *types.Package
 	Fset            *token.FileSet
+	Unresolved      bool   // a payload has a type error, which has been reported
 	From            string // the directory of the call
 }
 

@@ -31,7 +31,7 @@ func (f *File) Read() error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file (%s)", f.Path, info.Mode().Type())
+		return fmt.Errorf("%s is not a regular file: move it out of the way", f.Path)
 	}
 	f.info = info
 	f.have, err = os.ReadFile(f.Path)

@@ -17,8 +17,8 @@ import (
 const FileName = "emq.lock.json"
 
 const (
-	format  = 1
-	comment = "Written by emqgen: what waiting jobs look like. Keep it under version control."
+	lockFormat = 1
+	comment    = "Written by emqgen: what waiting jobs look like. Keep it under version control."
 )
 
 // Lock is the whole file.
@@ -53,7 +53,7 @@ type Retired struct {
 
 // Build makes the lock of a package as it is now.
 func Build(p *model.Package) *Lock {
-	l := &Lock{Comment: comment, Format: format, Kinds: []Kind{}}
+	l := &Lock{Comment: comment, Format: lockFormat, Kinds: []Kind{}}
 	for _, j := range p.Jobs {
 		l.Kinds = append(l.Kinds, kindOf(p, j))
 	}
@@ -118,8 +118,8 @@ func Decode(src []byte) (*Lock, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("there is text behind its end")
 	}
-	if l.Format != format {
-		return nil, fmt.Errorf("it has format %d, and this emqgen knows %d", l.Format, format)
+	if l.Format != lockFormat {
+		return nil, fmt.Errorf("it has format %d, and this emqgen knows %d", l.Format, lockFormat)
 	}
 	for _, k := range l.Kinds {
 		if k.Payload == nil {

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"fmt"
+	"go/format"
 	"maps"
 	"slices"
 	"strings"
@@ -14,9 +15,11 @@ import (
 // and the method that the compiler will ask for.
 func keepOld(j *model.Job, version int, s *Schema) []string {
 	name := fmt.Sprintf("%sV%d", j.Name, version)
-	lines := []string{fmt.Sprintf("//emq:was %s version=%d", j.Name, version)}
-	lines = append(lines, strings.Split("type "+name+" "+goType(s, s, 0), "\n")...)
-	return append(lines, fmt.Sprintf("func (%s) Upgrade() (%s, error)", name, j.Name))
+	text := fmt.Sprintf("//emq:was %s version=%d\ntype %s %s", j.Name, version, name, goType(s, s, 0))
+	if pretty, err := format.Source([]byte(text)); err == nil { // else it is as readable as it is
+		text = string(pretty)
+	}
+	return append(strings.Split(text, "\n"), fmt.Sprintf("func (%s) Upgrade() (%s, error)", name, j.Name))
 }
 
 // goType is a Go type that decodes what a schema describes.
@@ -91,7 +94,7 @@ func fieldName(name string) string {
 	if id := names.Ident(name); names.Exported(id) {
 		return id
 	}
-	return "F_" + strings.Map(func(r rune) rune {
+	return "F" + strings.Map(func(r rune) rune {
 		if r < 128 && (r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') {
 			return r
 		}

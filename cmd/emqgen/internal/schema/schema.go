@@ -186,6 +186,9 @@ func basic(t *types.Basic) *Schema {
 func (s *Schema) String() string {
 	switch kind := s.kind(); kind {
 	case "array":
+		if s.MaxItems > 0 {
+			return fmt.Sprintf("array of %d %s", s.MaxItems, s.Items)
+		}
 		return "array of " + s.Items.String()
 	case "object":
 		if s.Values != nil {
