@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -128,10 +129,11 @@ func written(ts *testscript.TestScript) map[string]string {
 }
 
 // TestGoldenOutputCompilesAndVets puts the packages of every good golden into one module and vets
-// them at once: the generated code of each difficulty is accepted by the compiler and by go vet.
+// them at once: the generated code of each difficulty is accepted by the compiler and by go vet, and
+// where a golden has a run_test.go, does what it says.
 func TestGoldenOutputCompilesAndVets(t *testing.T) {
 	dir := t.TempDir()
-	count := 0
+	count, tested := 0, []string(nil)
 	for _, archive := range goldens(t) {
 		if !compiles(archive.Archive) {
 			continue
@@ -143,18 +145,17 @@ func TestGoldenOutputCompilesAndVets(t *testing.T) {
 				continue
 			}
 			write(t, filepath.Join(dir, archive.name, filepath.FromSlash(name)), f.Data)
+			if path.Base(name) == "run_test.go" {
+				tested = append(tested, "./"+path.Join(archive.name, path.Dir(name)))
+			}
 		}
 	}
 	if count < 20 {
 		t.Fatalf("only %d goldens to compile", count)
 	}
 	moduleFor(t, dir, "example.com")
-	cmd := exec.Command("go", "vet", "./...")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go vet: %v\n%s", err, out)
-	}
+	goCommand(t, dir, true, "vet", "./...")
+	goCommand(t, dir, true, append([]string{"test"}, tested...)...)
 	fmtOut, err := exec.Command("gofmt", "-l", dir).CombinedOutput()
 	for line := range strings.Lines(string(fmtOut)) {
 		if strings.Contains(line, "emq_gen.go") {
@@ -167,7 +168,7 @@ func TestGoldenOutputCompilesAndVets(t *testing.T) {
 }
 
 // moduleFor writes a go.mod that takes emq from this tree.
-func moduleFor(t *testing.T, dir, path string) {
+func moduleFor(t testing.TB, dir, path string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
@@ -187,7 +188,7 @@ func moduleFor(t *testing.T, dir, path string) {
 	write(t, filepath.Join(dir, "go.sum"), sum)
 }
 
-func write(t *testing.T, path string, data []byte) {
+func write(t testing.TB, path string, data []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
