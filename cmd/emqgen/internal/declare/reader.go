@@ -43,9 +43,10 @@ func (r *reader) errorf(offset int, code diag.Code, hint, format string, args ..
 
 func (r *reader) report(p *directive.Problem) { r.errorf(p.At, p.Code, p.Hint, "%s", p.Text) }
 
-// args gives each argument to take, which answers false for one that it does not know; word takes
-// the argument without a "=", if the directive has one.
-func (r *reader) args(options []string, word func(directive.Arg), take func(directive.Arg)) {
+// args gives each option of the directive to take; word takes the argument without a "=", if the
+// directive has one.
+func (r *reader) args(word, take func(directive.Arg)) {
+	options := Options()[r.dir.Name]
 	words := 0
 	for _, a := range r.dir.Args {
 		switch {
@@ -145,11 +146,23 @@ func (r *reader) settings(s *model.Settings, a directive.Arg) bool {
 	return true
 }
 
+// Options lists the options of each directive.
+func Options() map[string][]string {
+	return map[string][]string{
+		"queue":   {"timeout", "attempts", "backoff", "retain", "name"},
+		"job":     {"queue", "kind", "alias", "timeout", "attempts", "backoff", "unique", "retain", "result", "version", "from"},
+		"cron":    {"tz", "missed"},
+		"was":     {"version"},
+		"retired": {"kind", "queue"},
+		"package": {"prefix"},
+	}
+}
+
 // queue reads //emq:queue; it answers nil for one without a usable name.
 func (r *reader) queue() *model.Queue {
 	q := &model.Queue{Pos: r.base}
 	ok := true
-	r.args([]string{"timeout", "attempts", "backoff", "retain", "name"}, func(a directive.Arg) {
+	r.args(func(a directive.Arg) {
 		q.Name, ok = r.named(a, wire.CheckQueue)
 	}, func(a directive.Arg) {
 		if r.settings(&q.Settings, a) {
@@ -177,8 +190,7 @@ func (r *reader) queue() *model.Queue {
 // job reads //emq:job.
 func (r *reader) job() *model.Job {
 	j := &model.Job{At: r.base}
-	options := []string{"queue", "kind", "alias", "timeout", "attempts", "backoff", "unique", "retain", "result", "version", "from"}
-	r.args(options, nil, func(a directive.Arg) {
+	r.args(nil, func(a directive.Arg) {
 		switch {
 		case r.settings(&j.Own, a):
 		case a.Key == "queue":
@@ -229,7 +241,7 @@ func (r *reader) unique(a directive.Arg) model.Given[model.Unique] {
 // was reads //emq:was; it answers nil for one without a type or a version.
 func (r *reader) was() *model.Old {
 	old := &model.Old{Pos: r.base}
-	r.args([]string{"version"}, func(a directive.Arg) {
+	r.args(func(a directive.Arg) {
 		old.Of = given(r, a, a.Value)
 	}, func(a directive.Arg) {
 		v, p := a.Int(1, math.MaxInt32)
@@ -245,7 +257,7 @@ func (r *reader) was() *model.Old {
 // retired reads //emq:retired.
 func (r *reader) retired() *model.Retired {
 	x := &model.Retired{Pos: r.base}
-	r.args([]string{"kind", "queue"}, nil, func(a directive.Arg) {
+	r.args(nil, func(a directive.Arg) {
 		if a.Key == "kind" {
 			x.Kind, _ = r.named(a, wire.CheckKind)
 		} else {
@@ -260,7 +272,7 @@ func (r *reader) retired() *model.Retired {
 }
 
 func (r *reader) prefix() (prefix model.Given[string], ok bool) {
-	r.args([]string{"prefix"}, nil, func(a directive.Arg) {
+	r.args(nil, func(a directive.Arg) {
 		prefix = given(r, a, a.Value)
 		if !names.Exported(a.Value) {
 			r.errorf(a.ValueAt, diag.BadIdent, "it begins names like JobProducer: write it like Job", "prefix: %q is not an exported Go name", a.Value)
@@ -275,7 +287,7 @@ func (r *reader) prefix() (prefix model.Given[string], ok bool) {
 // cron reads //emq:cron; it answers nil for one without a spec.
 func (r *reader) cron() *model.Cron {
 	c := &model.Cron{Pos: r.base}
-	r.args([]string{"tz", "missed"}, func(a directive.Arg) {
+	r.args(func(a directive.Arg) {
 		c.Spec = given(r, a, a.Value)
 		if !a.Quoted && !strings.HasPrefix(a.Value, "@") {
 			r.errorf(a.At, diag.BadCron, `write //emq:cron "15 2 * * *"`, "a cron spec stands in quotes")
