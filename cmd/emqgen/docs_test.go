@@ -81,6 +81,9 @@ func errorDocs(t *testing.T) string {
 
 var place = regexp.MustCompile(`^([^:\n]+\.go):(\d+):\d+: `)
 
+// attached is a directive that is about the type below it.
+var attached = regexp.MustCompile(`^\s*//[ ]?emq:(job|was|cron)`)
+
 // example is the first message with a code in the goldens, and the lines of source that it is about.
 func example(all []golden, code diag.Code) (source, message string) {
 	for _, g := range all {
@@ -113,7 +116,7 @@ func excerpt(file, number string) string {
 		return ""
 	}
 	out := lines[n-1]
-	for i := n; strings.HasPrefix(strings.TrimSpace(lines[i-1]), "//") && i < len(lines) && strings.TrimSpace(lines[i]) != ""; i++ {
+	for i := n; attached.MatchString(lines[n-1]) && strings.HasPrefix(strings.TrimSpace(lines[i-1]), "//") && i < len(lines) && strings.TrimSpace(lines[i]) != ""; i++ {
 		out += lines[i]
 		if !strings.HasPrefix(strings.TrimSpace(lines[i]), "//") {
 			break

@@ -137,6 +137,9 @@ func (r *run) packages(ctx context.Context) (pkgs []*model.Package, dirs []strin
 		return nil, nil, err
 	}
 	r.faults(faults)
+	if spans == nil {
+		return nil, dirs, nil
+	}
 	for i, src := range annotated {
 		for _, e := range src.TypeErrors {
 			if load.Within(spans[i], e.Pos) {

@@ -16,7 +16,8 @@ import (
 
 // Check type-checks the packages as far as the roots of each need it: roots[i] names the types of
 // pkgs[i] that payloads are made of. Faults of other declarations are not its business. It answers
-// the spans of what was reached, for each package, in which a type error is a fault of a payload.
+// the spans of what was reached, for each package, in which a type error is a fault of a payload;
+// there are none when types are not fit to be looked at.
 func Check(ctx context.Context, cfg Config, pkgs []*Package, roots []Roots) ([][]Span, []Fault, error) {
 	c := &checker{ctx: ctx, cfg: cfg, sources: map[string]*source{}, exports: map[string]*types.Package{}, broken: map[string]string{}}
 	for i, p := range pkgs {
@@ -39,7 +40,22 @@ func Check(ctx context.Context, cfg Config, pkgs []*Package, roots []Roots) ([][
 		}
 		spans[i] = c.sources[p.Path].reach.spans
 	}
+	if endless := c.endless(); len(endless) > 0 {
+		return nil, endless, nil
+	}
 	return spans, c.faults(), nil
+}
+
+// endless are generic types that grow with each step into them. Nothing may follow such a type.
+func (c *checker) endless() (faults []Fault) {
+	for _, path := range slices.Sorted(maps.Keys(c.sources)) {
+		for _, e := range c.sources[path].pkg.TypeErrors {
+			if strings.Contains(e.Msg, "instantiation cycle") {
+				faults = append(faults, Fault{Pos: c.cfg.Fset.PositionFor(e.Pos, false), Text: "a generic type that grows without end (an instantiation cycle)"})
+			}
+		}
+	}
+	return faults
 }
 
 // Roots is what a package's payloads begin with.

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/payload"
 )
@@ -121,7 +123,7 @@ func isPointer(t types.Type) bool {
 func (b *builder) object(named *types.Named, st *types.Struct) *Schema {
 	if named != nil && slices.Contains(b.open, named) {
 		if b.names[named] == "" {
-			b.names[named] = payload.TypeString(named, b.from)
+			b.names[named] = b.defName(named)
 		}
 		return &Schema{Ref: "#/$defs/" + b.names[named]}
 	}
@@ -145,6 +147,21 @@ func (b *builder) object(named *types.Named, st *types.Struct) *Schema {
 		return &Schema{Ref: "#/$defs/" + name}
 	}
 	return s
+}
+
+// defName is a name for $defs: what stands in a JSON pointer without escapes, and no other has.
+func (b *builder) defName(named *types.Named) string {
+	base := strings.Map(func(r rune) rune {
+		if r == '.' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '_'
+	}, payload.TypeString(named, b.from))
+	name := base
+	for i := 2; slices.Contains(slices.Collect(maps.Values(b.names)), name); i++ {
+		name = fmt.Sprintf("%s_%d", base, i)
+	}
+	return name
 }
 
 func nullable(s *Schema) *Schema {

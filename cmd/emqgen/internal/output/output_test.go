@@ -1,0 +1,61 @@
+package output
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestTheSameBytesAreNotWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	old := time.Unix(1, 0)
+	if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	f := File{Path: path, Want: []byte("x")}
+	if err := f.Read(); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || !info.ModTime().Equal(old) {
+		t.Errorf("the file was touched: %v %v", info, err)
+	}
+}
+
+func TestANewFileIsReadableByAll(t *testing.T) {
+	f := File{Path: filepath.Join(t.TempDir(), "f"), Want: []byte("x")}
+	if err := f.Write(); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(f.Path); err != nil || info.Mode() != 0o644 {
+		t.Errorf("%v %v", info.Mode(), err)
+	}
+}
+
+// A rename that fails stands for every step that can: a full disk, a directory without rights.
+func TestAFailedWriteLeavesEverythingAsItWas(t *testing.T) {
+	dir := t.TempDir()
+	inTheWay := filepath.Join(dir, "f", "kept")
+	if err := os.MkdirAll(inTheWay, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace(filepath.Join(dir, "f"), []byte("x")); err == nil {
+		t.Error("no error")
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("a temporary file is left: %v %v", entries, err)
+	}
+	if _, err := os.Stat(inTheWay); err != nil {
+		t.Error(err)
+	}
+	if err := replace(filepath.Join(dir, "gone", "f"), []byte("x")); err == nil {
+		t.Error("no error from a directory that is not there")
+	}
+}
