@@ -129,6 +129,11 @@ func (d *Draft) scope() (scope, imports model.Names) {
 	for _, name := range s.Names() {
 		scope[name] = d.place(s.Lookup(name).Pos())
 	}
+	for _, f := range d.Source.Tests {
+		if f.AST.Name.Name == d.Source.Name {
+			d.declared(f, scope)
+		}
+	}
 	for _, f := range d.Source.Files {
 		for _, imp := range f.AST.Imports {
 			if imp.Name != nil {
@@ -141,4 +146,28 @@ func (d *Draft) scope() (scope, imports model.Names) {
 		}
 	}
 	return scope, imports
+}
+
+// declared adds the names that a file declares for its package. Tests are not type-checked, but what
+// they declare must not meet generated names either.
+func (d *Draft) declared(f *load.File, scope model.Names) {
+	for _, decl := range f.AST.Decls {
+		switch decl := decl.(type) {
+		case *ast.FuncDecl:
+			if decl.Recv == nil {
+				scope[decl.Name.Name] = d.place(decl.Name.Pos())
+			}
+		case *ast.GenDecl:
+			for _, spec := range decl.Specs {
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					scope[spec.Name.Name] = d.place(spec.Name.Pos())
+				case *ast.ValueSpec:
+					for _, name := range spec.Names {
+						scope[name.Name] = d.place(name.Pos())
+					}
+				}
+			}
+		}
+	}
 }

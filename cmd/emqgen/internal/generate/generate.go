@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/check"
@@ -53,7 +54,7 @@ type Call struct {
 // Run does the call and answers its exit code. Nothing is written if there is an error anywhere.
 func Run(ctx context.Context, c Call) int {
 	r := &run{Call: c, diags: &diag.List{}}
-	code, err := r.do(ctx)
+	code, err := r.guarded(ctx)
 	if err != nil {
 		r.diags.Errorf(token.Position{}, diag.Load, "", "%s", r.short(err.Error()))
 		code = Failed
@@ -62,6 +63,20 @@ func Run(ctx context.Context, c Call) int {
 		return Failed
 	}
 	return code
+}
+
+// guarded turns a panic, which is a fault of ours, into a report that a user can hand on.
+func (r *run) guarded(ctx context.Context) (code int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			code = Failed
+			r.diags.Add(diag.Diagnostic{
+				Code: diag.Internal, Text: fmt.Sprintf("emqgen itself has failed: %v", p), Hint: "please report it with what follows",
+				More: strings.Split(strings.TrimSpace(string(debug.Stack())), "\n"),
+			})
+		}
+	}()
+	return r.do(ctx)
 }
 
 type run struct {

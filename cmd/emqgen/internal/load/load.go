@@ -44,7 +44,7 @@ type Package struct {
 	Fset            *token.FileSet
 	Files           []*File // built here; our own output is left out
 	Excluded        []*File // not built here, but with something like a directive in them
-	Tests           []*File // test files with something like a directive in them
+	Tests           []*File // test files, as far as they parse
 	Types           *types.Package
 	TypeErrors      []types.Error
 }
@@ -145,7 +145,7 @@ func parsePackage(cfg Config, p *packages.Package) (*Package, []Fault, error) {
 	pkg.Files, faults = parse(pkg.Fset, built)
 	// Of files that are not built here only the comments matter: what does not parse is no fault.
 	pkg.Excluded, _ = parse(pkg.Fset, filter(excluded, speaks))
-	pkg.Tests, _ = parse(pkg.Fset, filter(tests, speaks))
+	pkg.Tests, _ = parse(pkg.Fset, tests)
 	faults = append(faults, pkg.settleName()...)
 	if len(faults) > 0 {
 		return nil, faults, nil
