@@ -85,13 +85,16 @@ func runInScript(ts *testscript.TestScript, want int, args []string) {
 }
 
 func runEmqgen(ts *testscript.TestScript, args []string) int {
+	return run(context.Background(), ts.MkAbs("."), scriptEnv(ts), args, ts.Stdout(), ts.Stderr())
+}
+
+// scriptEnv is the environment of a script, as far as the go command looks at it.
+func scriptEnv(ts *testscript.TestScript) []string {
 	env := os.Environ()
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOFLAGS", "GOPROXY", "GOTOOLCHAIN", "GOWORK", "GOOS", "GOARCH", "CGO_ENABLED", "HOME"} {
-		if value := ts.Getenv(name); value != "" || name == "GOFLAGS" || name == "GOWORK" {
-			env = append(env, name+"="+value)
-		}
+		env = append(env, name+"="+ts.Getenv(name))
 	}
-	return run(context.Background(), ts.MkAbs("."), env, args, ts.Stdout(), ts.Stderr())
+	return env
 }
 
 // runTwice runs a writing call again and says what it changed, which must be nothing, not even a time.
@@ -101,8 +104,7 @@ func runTwice(ts *testscript.TestScript, args []string) string {
 	}
 	before := written(ts)
 	var stdout, stderr bytes.Buffer
-	env := append(os.Environ(), "GOFLAGS="+ts.Getenv("GOFLAGS"), "GOPROXY=off", "GOWORK="+ts.Getenv("GOWORK"), "CGO_ENABLED="+ts.Getenv("CGO_ENABLED"))
-	if code := run(context.Background(), ts.MkAbs("."), env, args, &stdout, &stderr); code != 0 {
+	if code := run(context.Background(), ts.MkAbs("."), scriptEnv(ts), args, &stdout, &stderr); code != 0 {
 		return stderr.String()
 	}
 	return cmp.Diff(before, written(ts))

@@ -151,27 +151,49 @@ func embedsJob(p *model.Package, j *model.Job, diags *diag.List) {
 		return
 	}
 	for v := range st.Fields() {
-		if !v.Anonymous() {
-			continue
-		}
-		t := types.Unalias(v.Type())
-		if ptr, ok := t.(*types.Pointer); ok {
-			t = types.Unalias(ptr.Elem())
-		}
-		inner, ok := t.(*types.Named)
-		if !ok {
-			continue
-		}
-		spec, _, _ := types.LookupFieldOrMethod(inner, true, nil, "EmqSpec")
-		isJob := spec != nil && inner.Obj().Pkg() != p.Types
-		for _, other := range p.Jobs {
-			isJob = isJob || other.Type == inner
-		}
-		if isJob {
+		if inner := embeddedJob(p, v, map[*types.Named]bool{}); inner != nil {
 			diags.Errorf(p.Place(v.Pos()), diag.EmbedsJob, "embed a plain struct that both have, or make it a field with a name",
 				"job %s embeds the job %s: it would take over that one's result and log form", j.Name, payload.TypeString(inner, p.Types))
 		}
 	}
+}
+
+// embeddedJob is the job that a field embeds, be it through other structs; nil if there is none.
+func embeddedJob(p *model.Package, v *types.Var, seen map[*types.Named]bool) *types.Named {
+	if !v.Anonymous() {
+		return nil
+	}
+	t := types.Unalias(v.Type())
+	if ptr, ok := t.(*types.Pointer); ok {
+		t = types.Unalias(ptr.Elem())
+	}
+	inner, ok := t.(*types.Named)
+	if !ok || seen[inner] {
+		return nil
+	}
+	seen[inner] = true
+	if isJob(p, inner) {
+		return inner
+	}
+	st, ok := inner.Underlying().(*types.Struct)
+	if !ok {
+		return nil
+	}
+	for f := range st.Fields() {
+		if job := embeddedJob(p, f, seen); job != nil {
+			return job
+		}
+	}
+	return nil
+}
+
+// isJob tells the jobs of the package by its directives, and those of others by what was generated.
+func isJob(p *model.Package, t *types.Named) bool {
+	if t.Obj().Pkg() == p.Types {
+		return slices.ContainsFunc(p.Jobs, func(j *model.Job) bool { return j.Type == t })
+	}
+	_, index, _ := types.LookupFieldOrMethod(t, true, nil, "EmqSpec")
+	return len(index) == 1
 }
 
 // retired checks the kinds that are gone on purpose.

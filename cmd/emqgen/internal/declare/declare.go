@@ -25,6 +25,7 @@ type Draft struct {
 	crons  map[*typeDecl]*model.Cron
 	byType map[*typeDecl]*model.Job
 	files  []*load.File // with annotated types
+	hidden bool         // a file that is not built here has directives
 }
 
 // Read reads the directives of a package. Faults go to diags.
@@ -46,6 +47,7 @@ func Read(src *load.Package, diags *diag.List) *Draft {
 	for _, f := range src.Excluded {
 		said := false
 		d.elsewhere(f, func(pos token.Position, name string) {
+			d.hidden = true
 			if !said {
 				diags.Warnf(pos, diag.NotBuilt, "its directives are not seen; run emqgen with the GOOS, GOARCH or tags that build it",
 					"this file is not built here")
@@ -270,6 +272,10 @@ func orAll(constraint string) string {
 	}
 	return fmt.Sprintf("%q", constraint)
 }
+
+// Elsewhere says whether the jobs of the package are all in files that are not built here. Nothing
+// is known of it then, and its files are left alone.
+func (d *Draft) Elsewhere() bool { return d.hidden && len(d.Model.Jobs) == 0 }
 
 // Empty says whether the package declares nothing.
 func (d *Draft) Empty() bool {

@@ -137,9 +137,12 @@ func (r *run) packages(ctx context.Context) (pkgs []*model.Package, dirs []strin
 	var annotated []*load.Package
 	var roots []load.Roots
 	for _, src := range sources {
-		dirs = append(dirs, src.Dir)
 		d := declare.Read(src, r.diags)
 		d.Model.From = r.Dir
+		if d.Elsewhere() {
+			continue
+		}
+		dirs = append(dirs, src.Dir)
 		if !d.Empty() {
 			drafts, annotated, roots = append(drafts, d), append(annotated, src), append(roots, d.Roots())
 		}
