@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/echomq/emq/runtime/scripts"
 )
 
 // What can go wrong. Each works with errors.Is; the errors that wrap it name the queue, the kind and
@@ -15,20 +17,22 @@ var (
 	ErrInvalid = errors.New("emq: invalid")
 	// ErrTooLarge is a payload over the limit (WithMaxPayload). Nothing was sent.
 	ErrTooLarge = errors.New("emq: payload too large")
+	// ErrPermission is a command that the server's user may not run. Open names it.
+	ErrPermission = errors.New("emq: permission denied")
 	// ErrVersion is a server that is too old, or whose emq keys belong to another major version.
-	ErrVersion = errors.New("emq: version")
+	ErrVersion = scripts.ErrVersion
 	// ErrStale is a call under a claim that no longer holds the job.
-	ErrStale = errors.New("emq: stale claim")
+	ErrStale = scripts.ErrStale
 	// ErrGone is a job that does not exist, or no longer does.
-	ErrGone = errors.New("emq: no such job")
+	ErrGone = scripts.ErrGone
 	// ErrState is a job in the wrong state for the verb.
-	ErrState = errors.New("emq: wrong state")
+	ErrState = scripts.ErrState
 	// ErrLocked is a job or a key that another holder has.
-	ErrLocked = errors.New("emq: locked")
-	// ErrFull is a queue at its maximum length.
-	ErrFull = errors.New("emq: queue is full")
+	ErrLocked = scripts.ErrLocked
+	// ErrFull is a queue at its maximum length, or a server at its maxmemory. Nothing was written.
+	ErrFull = scripts.ErrFull
 	// ErrRate is a call over a rate limit.
-	ErrRate = errors.New("emq: over the rate limit")
+	ErrRate = scripts.ErrRate
 )
 
 // Causes of a handler's cancelled context, found by context.Cause.

@@ -56,7 +56,11 @@ func (q *Queue) admission(j *NewJob) call {
 			args = append(args, "unique_until", "start")
 		}
 	}
-	return q.prepare(name, j.ID, j.Unique, args...)
+	last := ""
+	if j.Unique != "" {
+		last = q.keys.Unique(j.Unique)
+	}
+	return q.prepare(name, j.ID, last, args...)
 }
 
 // Enqueue admits one job: enqueue.lua or schedule.lua. Safe to repeat with the same Src.

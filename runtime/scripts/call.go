@@ -37,9 +37,9 @@ type Queue struct {
 }
 
 type keyList struct {
-	keys   []string
-	row    int // index of the row, or -1
-	unique int // index of the unique key, or -1: always the last
+	keys []string
+	row  int // index of the row, or -1
+	last int // index of the unique key or of the private list, or -1: always the last
 }
 
 // Queue names a queue, which must have passed its check. It does no I/O.
@@ -52,8 +52,8 @@ func (s *Server) Queue(name string) *Queue {
 			switch k {
 			case rowKey:
 				l.row = i
-			case uniqueKey:
-				l.unique = i
+			case uniqueKey, privateKey:
+				l.last = i
 			default:
 				l.keys[i] = q.keys.Fixed(fixed[k])
 			}
@@ -66,8 +66,11 @@ func (s *Server) Queue(name string) *Queue {
 // Name is the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// WakeKey and PumpKey are the lists on which parked workers and the pump's holder wait.
+// WakeKey is the list on which parked workers wait.
 func (q *Queue) WakeKey() string { return q.keys.Fixed("wake") }
+
+// PrivateKey is the list on which the process with this tag waits alone.
+func (q *Queue) PrivateKey(tag string) string { return q.keys.Fixed("wake:" + tag) }
 
 // PumpKey is the list on which the pump's holder waits.
 func (q *Queue) PumpKey() string { return q.keys.Fixed("wake:pump") }
@@ -79,20 +82,22 @@ type call struct {
 	args   []string
 }
 
-func (q *Queue) prepare(name, id, unique string, args ...string) call {
+// prepare fills in the row of the job id, where the script names it, and the last key, where it is one
+// that only this call knows; an empty last key is left out.
+func (q *Queue) prepare(name, id, last string, args ...string) call {
 	l := q.lists[name]
 	keys := l.keys
-	if l.row >= 0 || l.unique >= 0 {
+	if l.row >= 0 || l.last >= 0 {
 		keys = append([]string(nil), l.keys...)
 	}
 	if l.row >= 0 {
 		keys[l.row] = q.keys.Row(id)
 	}
-	if l.unique >= 0 {
-		if unique == "" {
-			keys = keys[:l.unique]
+	if l.last >= 0 {
+		if last == "" {
+			keys = keys[:l.last]
 		} else {
-			keys[l.unique] = q.keys.Unique(unique)
+			keys[l.last] = last
 		}
 	}
 	return call{q.scripts[name], keys, args}

@@ -2,14 +2,15 @@
 --
 -- KEYS  pump, wake_pump, wake, ...
 -- ARGV  the caller's tag
--- Does  gives the pump up if it is the caller's, and leaves a token to both kinds of waiters: one that
---       the caller's last blocking pop took is lost with its connection.
+-- Does  gives the pump up if it is the caller's; leaves a token to both kinds of waiters, as the caller's
+--       last blocking pop may have taken one; deletes the list that only the caller waited on.
 -- Gives 1 if the pump was the caller's, else 0. Safe to repeat.
 -- By    the worker, after its last blocking pop has ended
---@keys pump wake_pump wake meta
+--@keys pump wake_pump wake meta private
 --@use
 --@main
 redis.call('HDEL', meta, '-') -- accepted without memory, so that the handover is too
+redis.call('DEL', private)
 local mine = redis.call('GET', pump) == ARGV[1]
 if mine then
   redis.call('DEL', pump)

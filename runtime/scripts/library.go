@@ -30,8 +30,9 @@ type script struct {
 
 // Names that a call fills in itself; every other name is a fixed key of the queue.
 const (
-	rowKey    = "row"
-	uniqueKey = "unique_key"
+	rowKey     = "row"
+	uniqueKey  = "unique_key"
+	privateKey = "private" // the list that one process waits on alone
 )
 
 // fixedKeys gives the wire's name of every fixed key for its name in Lua.
@@ -40,10 +41,15 @@ func fixedKeys() map[string]string {
 	for _, n := range []string{"pending", "active", "schedule", "dead", "completed", "meta", "wake", "pump"} {
 		names[n] = n
 	}
-	for _, n := range []string{"completed", "failed", "retried", "snoozed", "released", "reaped", "cancelled", "discarded", "orphan", "stale"} {
+	for _, n := range totals() {
 		names["m_"+n] = "metrics:" + n
 	}
 	return names
+}
+
+// totals names the counters of a queue.
+func totals() []string {
+	return []string{"completed", "failed", "retried", "snoozed", "released", "reaped", "cancelled", "discarded", "orphan", "stale"}
 }
 
 // library composes the scripts once, when they are first needed.
@@ -102,7 +108,7 @@ func compose(name string) (*script, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- emq %s\nlocal %s = ", name, strings.Join(src.keys, ", "))
 	for i, k := range src.keys {
-		if fixed[k] == "" && k != rowKey && k != uniqueKey {
+		if fixed[k] == "" && k != rowKey && k != uniqueKey && k != privateKey {
 			return nil, fmt.Errorf("scripts: %s.lua names an unknown key %q", name, k)
 		}
 		if i > 0 {

@@ -2,6 +2,8 @@ package scripts
 
 import (
 	"context"
+
+	"github.com/redis/rueidis"
 )
 
 // Reprocess gives a dead letter a new life: no attempt and no lapse counts. ErrGone, ErrState (not
@@ -22,4 +24,40 @@ func (q *Queue) Reprocess(ctx context.Context, id string) error {
 func (q *Queue) Cancel(ctx context.Context, id string) (string, error) {
 	word, err := q.run(ctx, q.prepare("cancel", id, "", id, q.keys.Base())).ToString()
 	return word, q.wrap("cancel", id, err)
+}
+
+// Counts is how many jobs are in each state, and the queue's totals by name.
+type Counts struct {
+	Pending, Active, Scheduled, Dead, Completed int64
+	Totals                                      map[string]int64
+}
+
+// Counts asks the server in one pipeline of commands that take constant time. The numbers are read one
+// after the other. Safe to repeat.
+func (q *Queue) Counts(ctx context.Context) (Counts, error) {
+	c := Counts{Totals: make(map[string]int64)}
+	sets := []struct {
+		key string
+		n   *int64
+	}{{"pending", &c.Pending}, {"active", &c.Active}, {"schedule", &c.Scheduled}, {"dead", &c.Dead}, {"completed", &c.Completed}}
+	b := q.client.B
+	var cmds []rueidis.Completed
+	for _, s := range sets {
+		cmds = append(cmds, b().Zcard().Key(q.keys.Fixed(s.key)).Build())
+	}
+	for _, t := range totals() {
+		cmds = append(cmds, b().Hget().Key(q.keys.Fixed("metrics:"+t)).Field("count").Build())
+	}
+	for i, res := range q.client.DoMulti(ctx, cmds...) {
+		n, err := res.AsInt64()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return Counts{}, q.wrap("counts", "", err)
+		}
+		if i < len(sets) {
+			*sets[i].n = n
+		} else {
+			c.Totals[totals()[i-len(sets)]] = n
+		}
+	}
+	return c, nil
 }

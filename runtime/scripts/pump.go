@@ -73,5 +73,10 @@ func (q *Queue) Wake(ctx context.Context) error {
 
 // Handover gives the pump up if tag holds it, and leaves tokens for those who wait. Safe to repeat.
 func (q *Queue) Handover(ctx context.Context, tag string) error {
-	return q.wrap("handover", "", q.run(ctx, q.prepare("handover", "", "", tag)).Error())
+	return q.wrap("handover", "", q.run(ctx, q.prepare("handover", "", q.PrivateKey(tag), tag)).Error())
+}
+
+// Nudge ends the blocking pop of the process with this tag, if it waits on PrivateKey. Safe to repeat.
+func (q *Queue) Nudge(ctx context.Context, tag string) error {
+	return q.wrap("nudge", "", q.run(ctx, q.prepare("nudge", "", q.PrivateKey(tag))).Error())
 }

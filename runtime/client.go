@@ -1,0 +1,171 @@
+package emq
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/internal/wire"
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// Client enqueues jobs and gives access to queues. It is safe for concurrent use; one for a process is
+// enough.
+type Client struct {
+	rueidis rueidis.Client
+	owned   bool // Close closes it
+	server  *scripts.Server
+	minter  *wire.Minter
+	log     *slog.Logger
+	clientConfig
+
+	enqueuer Enqueuer // the client itself under its middleware
+
+	mu     sync.Mutex
+	queues map[string]*scripts.Queue
+	closed sync.Once
+}
+
+type clientConfig struct {
+	prefix         string
+	logger         *slog.Logger
+	maxPayload     int
+	strictEviction bool
+	embedded       bool
+	middleware     []EnqueueMiddleware
+	observer       Observer
+	errs           []error
+}
+
+// ClientOption says something of a whole client.
+type ClientOption func(*clientConfig)
+
+// WithPrefix separates deployments on one server: it stands in front of every key. It has the
+// characters of a queue's name. The empty prefix, the default, is none.
+func WithPrefix(prefix string) ClientOption {
+	return func(c *clientConfig) {
+		if err := wire.CheckPrefix(prefix); err != nil {
+			c.errs = append(c.errs, err)
+		}
+		c.prefix = prefix
+	}
+}
+
+// WithLogger is where the client and its workers log; slog's default otherwise.
+func WithLogger(l *slog.Logger) ClientOption { return func(c *clientConfig) { c.logger = l } }
+
+// WithMaxPayload is the largest encoded payload in bytes that Enqueue takes. The default is 512 KiB.
+func WithMaxPayload(bytes int) ClientOption {
+	return func(c *clientConfig) {
+		if bytes < 1 {
+			c.errs = append(c.errs, fmt.Errorf("WithMaxPayload(%d): the limit must be positive", bytes))
+		}
+		c.maxPayload = bytes
+	}
+}
+
+// WithStrictEviction makes a server that may evict keys (any maxmemory-policy but noeviction) an error
+// of Open instead of a warning: an evicted job is lost without a trace.
+func WithStrictEviction() ClientOption { return func(c *clientConfig) { c.strictEviction = true } }
+
+// WithEnqueueMiddleware decorates the client's Enqueue; the first is the outermost.
+func WithEnqueueMiddleware(m ...EnqueueMiddleware) ClientOption {
+	return func(c *clientConfig) { c.middleware = append(c.middleware, m...) }
+}
+
+// WithObserver is told what happens to jobs, beside the logs: what metrics and traces are made of.
+func WithObserver(o Observer) ClientOption { return func(c *clientConfig) { c.observer = o } }
+
+// InProcess says that the server lives in this process and is thrown away with it: what Open asks a
+// real server (version, eviction, permissions) is not asked. Package embedded uses it.
+func InProcess() ClientOption { return func(c *clientConfig) { c.embedded = true } }
+
+const defaultMaxPayload = 512 << 10
+
+func newClient(ctx context.Context, r rueidis.Client, owned bool, opts []ClientOption) (*Client, error) {
+	cfg := clientConfig{maxPayload: defaultMaxPayload}
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	if len(cfg.errs) > 0 {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, cfg.errs[0])
+	}
+	server, err := scripts.NewServer(r, cfg.prefix)
+	if err != nil {
+		return nil, err
+	}
+	node, err := rand.Int(rand.Reader, big.NewInt(wire.MaxNode+1))
+	if err != nil {
+		return nil, fmt.Errorf("emq: no random numbers: %w", err)
+	}
+	minter, err := wire.NewMinter(int(node.Int64()), time.Now)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		rueidis: r, owned: owned, server: server, minter: minter, clientConfig: cfg, log: cfg.logger,
+		queues: make(map[string]*scripts.Queue),
+	}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	if c.observer == nil {
+		c.observer = nobody{}
+	}
+	c.enqueuer = door{c}
+	for i := len(cfg.middleware) - 1; i >= 0; i-- {
+		c.enqueuer = cfg.middleware[i](c.enqueuer)
+	}
+	if err := c.checkServer(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// NewID mints an id for WithID. Ids of one client are strictly increasing.
+func (c *Client) NewID() (ID, error) {
+	id, err := c.minter.Mint()
+	if err != nil {
+		return "", fmt.Errorf("emq: %w", err)
+	}
+	return ID(id), nil
+}
+
+// queue calls scripts on a queue whose name has passed its check.
+func (c *Client) queue(name string) *scripts.Queue {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	q := c.queues[name]
+	if q == nil {
+		q = c.server.Queue(name)
+		c.queues[name] = q
+	}
+	return q
+}
+
+// Cancel ends a job that must not run, or not run on. One that waits is gone at once; the context of
+// one that runs is cancelled with ErrCancelled at its worker's next heartbeat, and it ends as cancelled
+// unless it completes first. ErrGone, ErrState (it has ended already). Safe to repeat.
+func (c *Client) Cancel(ctx context.Context, ref Ref) error {
+	if err := ref.check(); err != nil {
+		return err
+	}
+	_, err := c.queue(ref.Queue).Cancel(ctx, string(ref.ID))
+	return err
+}
+
+// Close frees the connections that Open made. A client of NewClient stays its maker's. Stop the workers
+// first. Safe to repeat.
+func (c *Client) Close() {
+	c.closed.Do(func() {
+		if c.owned {
+			c.rueidis.Close()
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package emq
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+const (
+	// chunk is how many jobs go into one pipeline.
+	chunk = 512
+	// resends is how often an enqueue whose answer was lost is sent again.
+	resends = 3
+)
+
+// Enqueue sends jobs, of any kinds and queues, and answers one receipt each, in their order. Invalid
+// jobs are refused before any I/O, by a *BatchError, and nothing is sent.
+//
+// Every job has its own verdict: with an error, the receipts say which jobs are in the queue. A call
+// whose answer was lost is sent again and recognised by the server, so a job is enqueued once, unless
+// it has already ended by then: an enqueue with an unknown outcome is at-least-once. Give jobs ids
+// (WithID) or a unique field to repeat a call safely. ErrFull, ErrTooLarge, ErrInvalid.
+func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
+	return c.enqueuer.Enqueue(ctx, jobs...)
+}
+
+// door is the client's Enqueue beneath its middleware.
+type door struct{ c *Client }
+
+func (d door) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
+	receipts := make([]Receipt, len(jobs))
+	bad := make(map[int]error)
+	for i, job := range jobs {
+		receipts[i].Ref = Ref{job.queue, job.id}
+		if err := d.c.checkJob(job); err != nil {
+			bad[i] = err
+		}
+	}
+	if len(bad) > 0 {
+		return receipts, &BatchError{bad}
+	}
+	src := newMark()
+	var errs []error
+	for start := 0; start < len(jobs); start += chunk {
+		end := min(start+chunk, len(jobs))
+		errs = append(errs, d.c.send(ctx, src, jobs[start:end], receipts[start:end])...)
+	}
+	return receipts, joinSome(errs)
+}
+
+func (c *Client) checkJob(job Job) error {
+	if err := job.Err(); err != nil {
+		return err
+	}
+	if len(job.payload) > c.maxPayload {
+		return fmt.Errorf("%w: queue %s, kind %s: %d bytes, at most %d: store the data elsewhere and enqueue its name, or raise WithMaxPayload",
+			ErrTooLarge, job.queue, job.kind, len(job.payload), c.maxPayload)
+	}
+	return nil
+}
+
+// send admits one chunk: it mints again for colliding ids, and sends again what got no answer.
+func (c *Client) send(ctx context.Context, src string, jobs []Job, receipts []Receipt) []error {
+	open := make([]int, len(jobs)) // indexes of jobs without a verdict
+	for i := range open {
+		open[i] = i
+	}
+	var errs []error
+	for try := 0; len(open) > 0; try++ {
+		admits := make([]scripts.Admit, 0, len(open))
+		for _, i := range open {
+			admit, err := c.admission(src, jobs[i], &receipts[i])
+			if err != nil {
+				return append(errs, err)
+			}
+			admits = append(admits, admit)
+		}
+		var again []int
+		var lost error
+		for n, a := range c.admit(ctx, admits) {
+			i := open[n]
+			repeat, err := c.verdict(src, jobs[i], a, &receipts[i])
+			switch {
+			case repeat && err == nil: // an id that another client minted too
+				again = append(again, i)
+			case repeat:
+				again, lost = append(again, i), err
+			case err != nil:
+				errs = append(errs, err)
+			}
+		}
+		open = again
+		if lost != nil && (try >= resends || !pause(ctx, try)) {
+			return append(errs, fmt.Errorf("%d jobs have an unknown fate: %w", len(open), lost))
+		}
+	}
+	return errs
+}
+
+func (c *Client) admit(ctx context.Context, admits []scripts.Admit) []scripts.Admitted {
+	if len(admits) > 1 {
+		return c.server.EnqueueAll(ctx, admits)
+	}
+	a, err := admits[0].Enqueue(ctx, admits[0].NewJob)
+	return []scripts.Admitted{{Admission: a, Err: err}}
+}
+
+// admission writes a job as the scripts take it, and mints its id if the caller gave none.
+func (c *Client) admission(src string, job Job, receipt *Receipt) (scripts.Admit, error) {
+	if receipt.ID == "" {
+		id, err := c.NewID()
+		if err != nil {
+			return scripts.Admit{}, err
+		}
+		receipt.ID = id
+	}
+	fields := []string{"kind", job.kind}
+	if job.version > 1 {
+		fields = append(fields, "v", fmt.Sprint(job.version))
+	}
+	if len(job.headers) > 0 {
+		headers, err := json.Marshal(job.headers)
+		if err != nil {
+			return scripts.Admit{}, fmt.Errorf("%w: headers: %w", ErrInvalid, err)
+		}
+		fields = append(fields, "headers", string(headers))
+	}
+	return scripts.Admit{Queue: c.queue(job.queue), NewJob: scripts.NewJob{
+		ID: string(receipt.ID), Payload: job.payload, Src: src, Fields: fields,
+		Unique: job.unique, Window: job.mode.window, UntilStart: job.mode.start,
+		Later: job.in > 0 || !job.at.IsZero(), Delay: job.in, At: job.at,
+	}}, nil
+}
+
+// verdict reads the answer for one job. With repeat the job must be sent again; the error then says why
+// its fate is unknown, and is nil for a collision of ids.
+func (c *Client) verdict(src string, job Job, a scripts.Admitted, receipt *Receipt) (repeat bool, err error) {
+	if a.Err != nil {
+		reply, answered := rueidis.IsRedisErr(a.Err)
+		switch {
+		case scripts.IsRefusal(a.Err):
+			return false, a.Err
+		case answered && strings.HasPrefix(reply.Error(), "OOM"):
+			return false, fmt.Errorf("%w: the server is at its maxmemory: %w", ErrFull, a.Err)
+		case answered:
+			return false, a.Err
+		}
+		return true, a.Err
+	}
+	switch {
+	case a.Status == "enqueued" || a.Src == src && a.Status == "duplicate":
+		receipt.Status = Enqueued
+	case a.Status == "conflict":
+		receipt.Status, receipt.Holder = Conflict, ID(a.Holder)
+	case job.id != "":
+		receipt.Status = Duplicate
+	default:
+		receipt.ID = ""
+		return true, nil
+	}
+	return false, nil
+}
+
+// pause waits before a resend; false when ctx ends first.
+func pause(ctx context.Context, try int) bool {
+	t := time.NewTimer(jitter(50 * time.Millisecond << try))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// joinSome joins the first errors of a batch and counts the rest.
+func joinSome(errs []error) error {
+	const most = 3
+	switch {
+	case len(errs) == 0:
+		return nil
+	case len(errs) == 1:
+		return errs[0]
+	case len(errs) <= most:
+		return errors.Join(errs...)
+	}
+	return fmt.Errorf("%w\n… and %d more", errors.Join(errs[:most]...), len(errs)-most)
+}
+
+// newMark draws 8 random base62 characters: the mark of one enqueue call, or of one claim.
+func newMark() string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	mark := make([]byte, 0, 8)
+	var b [16]byte
+	for len(mark) < cap(mark) {
+		_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
+		for _, x := range b {
+			if x < 248 && len(mark) < cap(mark) { // 248 = 4 * 62: no digit is likelier than another
+				mark = append(mark, digits[x%62])
+			}
+		}
+	}
+	return string(mark)
+}

@@ -1,0 +1,47 @@
+package emq
+
+import (
+	"context"
+	"time"
+)
+
+// Observer is told what happens to jobs, in the goroutine in which it happens: be quick and safe for
+// concurrent use. Metrics and tracing packages implement it.
+type Observer interface {
+	Observe(ctx context.Context, e Event)
+}
+
+// Event is one thing that happened.
+type Event struct {
+	Name    EventName
+	Queue   string
+	Kind    string        // empty where it concerns the queue
+	ID      ID            // empty where it concerns the queue
+	Attempt int           // counted, from 1; 0 where it concerns the queue
+	Took    time.Duration // how long the handler ran, where one did
+	Err     error         // the handler's error, or what went wrong
+}
+
+// EventName says what happened.
+type EventName string
+
+// What happens.
+const (
+	EventCompleted EventName = "completed" // a run ended well and was settled
+	EventRetried   EventName = "retried"   // a run failed; the job waits for its backoff
+	EventDead      EventName = "dead"      // the job is a dead letter
+	EventSnoozed   EventName = "snoozed"
+	EventDiscarded EventName = "discarded"
+	EventReleased  EventName = "released"  // handed back; no attempt was spent
+	EventCancelled EventName = "cancelled" // ended because it was cancelled
+	EventStale     EventName = "stale"     // a late settle was refused: somebody else has the job
+	EventResent    EventName = "resent"    // a settle got no answer and was sent again
+	EventLost      EventName = "lost"      // a heartbeat found that the lease was lost
+	EventStuck     EventName = "stuck"     // a handler ignores its context; its slot stays taken
+	EventReaped    EventName = "reaped"    // the pump took lapsed leases back
+	EventRefused   EventName = "refused"   // the server could not be reached or refused a call
+)
+
+type nobody struct{}
+
+func (nobody) Observe(context.Context, Event) {}

@@ -1,0 +1,85 @@
+package emq
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/internal/wire"
+)
+
+// needed lists every command that emq sends or its scripts call, each with arguments that a dry run
+// accepts; KEY stands for a key of a queue. docs/operating.md has the same list for the ACL.
+func needed() [][]string {
+	var list [][]string
+	for line := range strings.Lines(`
+		EVAL x 1 KEY
+		EVALSHA x 1 KEY
+		BLPOP KEY 1
+		INFO server
+		TIME
+		GET KEY
+		SET KEY x
+		DEL KEY
+		EXISTS KEY
+		PTTL KEY
+		PEXPIRE KEY 1
+		HGET KEY x
+		HMGET KEY x
+		HGETALL KEY
+		HSET KEY x y
+		HDEL KEY x
+		HINCRBY KEY x 1
+		LPUSH KEY x
+		ZADD KEY 0 x
+		ZREM KEY x
+		ZCARD KEY
+		ZRANGE KEY 0 1
+		ZRANK KEY x
+		ZSCORE KEY x
+		ZREMRANGEBYRANK KEY 0 1
+	`) {
+		if words := strings.Fields(line); len(words) > 0 {
+			list = append(list, words)
+		}
+	}
+	return list
+}
+
+// checkPermissions asks the server for each command, where it can be asked. A command that an ACL
+// denies inside a script would leave the writes before it in place.
+func (c *Client) checkPermissions(ctx context.Context) error {
+	user, err := c.rueidis.Do(ctx, c.rueidis.B().AclWhoami().Build()).ToString()
+	if err != nil {
+		return refusedOrBroken("ACL WHOAMI", err)
+	}
+	base := wire.NewKeys(c.prefix, "x").Base()
+	for _, words := range needed() {
+		args := make([]string, 0, len(words)-1)
+		for _, w := range words[1:] {
+			if w == "KEY" {
+				w = base + "x"
+			}
+			args = append(args, w)
+		}
+		dry := c.rueidis.B().AclDryrun().Username(user).Command(words[0]).Arg(args...).Build()
+		answer, err := c.rueidis.Do(ctx, dry).ToString()
+		if err != nil {
+			return refusedOrBroken("ACL DRYRUN", err) // the server does not have it, or this user may not ask
+		}
+		if answer != "OK" {
+			return fmt.Errorf("%w: the server's user %s lacks %s on keys like %sx (%s)", ErrPermission, wire.Quote(user), words[0], base, answer)
+		}
+	}
+	return nil
+}
+
+// refusedOrBroken tells a server that cannot be asked from one that does not answer.
+func refusedOrBroken(command string, err error) error {
+	if _, refused := rueidis.IsRedisErr(err); refused {
+		return nil
+	}
+	return fmt.Errorf("emq: %s: %w", command, err)
+}

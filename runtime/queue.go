@@ -1,0 +1,59 @@
+package emq
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/echomq/emq/internal/wire"
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// Queue is the operator's view of one queue.
+type Queue struct {
+	client *Client
+	name   string
+	q      *scripts.Queue
+	err    error
+}
+
+// Queue gives access to a queue by its name. It does no I/O; a bad name is the error of every call.
+func (c *Client) Queue(name string) *Queue {
+	if err := wire.CheckQueue(name); err != nil {
+		return &Queue{client: c, name: name, err: fmt.Errorf("%w: %w", ErrInvalid, err)}
+	}
+	return &Queue{client: c, name: name, q: c.queue(name)}
+}
+
+// Counts says how many jobs are in each state, and how many have passed through since the queue began.
+type Counts struct {
+	Pending, Active, Scheduled, Dead, Completed int64
+
+	// Totals: completed, failed (became dead letters), retried, snoozed, released, reaped, cancelled,
+	// discarded, orphan (ids whose row was gone) and stale (late settles that were refused).
+	Totals map[string]int64
+}
+
+// Counts answers in constant time, whatever the size of the queue. Safe to repeat.
+func (q *Queue) Counts(ctx context.Context) (Counts, error) {
+	if q.err != nil {
+		return Counts{}, q.err
+	}
+	c, err := q.q.Counts(ctx)
+	if err != nil {
+		return Counts{}, err
+	}
+	return Counts{c.Pending, c.Active, c.Scheduled, c.Dead, c.Completed, c.Totals}, nil
+}
+
+// Reprocess gives a dead letter a new life: it waits again and no earlier attempt counts. ErrGone,
+// ErrState (not dead), ErrLocked (another job holds its unique key). Safe to repeat: the second call
+// is ErrState.
+func (q *Queue) Reprocess(ctx context.Context, id ID) error {
+	if q.err != nil {
+		return q.err
+	}
+	if _, err := ParseID(string(id)); err != nil {
+		return err
+	}
+	return q.q.Reprocess(ctx, string(id))
+}
