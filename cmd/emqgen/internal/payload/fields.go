@@ -74,14 +74,14 @@ func (l level) read() (fields []*model.Field, below []level, faults []Fault) {
 		faults = append(faults, bad...)
 		dropped := jsonTag(f, tag)
 		inner, byPointer := embedded(v)
+		if inner != nil && !dropped && byPointer && !v.Exported() {
+			faults = append(faults, Fault{v, diag.NoWayBack, "embed it by value, or export its type",
+				"encoding/json cannot fill an embedded pointer to an unexported struct"})
+		}
 		switch {
 		case inner != nil && !dropped && !f.Tagged:
-			if byPointer && !v.Exported() {
-				faults = append(faults, Fault{v, diag.NoWayBack, "embed it by value, or export its type",
-					"encoding/json cannot fill an embedded pointer to an unexported struct"})
-			}
 			below = append(below, level{types.Unalias(v.Type()), inner, f.Index, l.byPointer || byPointer, f.Outer})
-		case !v.Exported() || dropped:
+		case dropped || !v.Exported() && inner == nil: // an embedded struct may be unexported
 			faults = append(faults, lost(f, dropped, left)...)
 		case left:
 			faults = append(faults, Fault{v, diag.EmqTag, `add json:"-", or drop the tag`, `emq:"-" says that the field is left out, but encoding/json writes it`})
