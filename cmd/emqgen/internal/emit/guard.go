@@ -3,6 +3,7 @@ package emit
 import (
 	"cmp"
 	"go/types"
+	"maps"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
@@ -71,10 +72,5 @@ func (f *file) guarded() []*types.Named {
 			walk(old.Type)
 		}
 	}
-	list := make([]*types.Named, 0, len(found))
-	for n := range found {
-		list = append(list, n)
-	}
-	slices.SortFunc(list, func(a, b *types.Named) int { return cmp.Compare(a.Obj().Name(), b.Obj().Name()) })
-	return list
+	return slices.SortedFunc(maps.Keys(found), func(a, b *types.Named) int { return cmp.Compare(a.Obj().Name(), b.Obj().Name()) })
 }

@@ -43,6 +43,17 @@ func TestFieldsAreThoseOfEncodingJSON(t *testing.T) {
 	}
 }
 
+func TestOfTwoFieldsWithOneNameTheTaggedOneWins(t *testing.T) {
+	st := types.NewStruct([]*types.Var{
+		types.NewField(token.NoPos, nil, "X", types.Typ[types.Int], false),
+		types.NewField(token.NoPos, nil, "Y", types.Typ[types.Int], false),
+	}, []string{"", `json:"X"`})
+	fields, faults := Fields(st)
+	if len(fields) != 1 || fields[0].Name != "Y" || len(faults) != 1 || faults[0].Var.Name() != "X" {
+		t.Errorf("%v %v", fields, faults)
+	}
+}
+
 // TestTagsAreReadAsByEncodingJSON compares random structs without embedding, whose tags may be as
 // wrong as they like.
 func TestTagsAreReadAsByEncodingJSON(t *testing.T) {
