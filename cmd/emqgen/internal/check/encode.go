@@ -153,10 +153,7 @@ func (w *walker) iface(t types.Type, u *types.Interface, path string) {
 func (w *walker) structFields(t types.Type, st *types.Struct, path string, addressable bool) {
 	fields, faults := payload.Fields(st)
 	outer := w.pos
-	for _, f := range faults {
-		if f.Code == diag.FieldLost && opaque(t) {
-			continue
-		}
+	for _, f := range w.ours(t, faults) {
 		w.at(f.Var, outer)
 		w.fault(f.Code, f.Hint, "%s: %s", path+"."+f.Var.Name(), f.Text)
 	}
@@ -165,6 +162,25 @@ func (w *walker) structFields(t types.Type, st *types.Struct, path string, addre
 		w.walk(f.Var.Type(), path+"."+f.Name, addressable || f.ByPointer)
 	}
 	w.pos = outer
+}
+
+// ours leaves out what the author of another package has said on purpose, and states its lost fields
+// once, with what can be done from here.
+func (w *walker) ours(t types.Type, faults []payload.Fault) (kept []payload.Fault) {
+	lost := false
+	for _, f := range faults {
+		if f.Var.Pkg() != w.pkg.Types {
+			switch {
+			case f.Code == diag.DashUnmarked, f.Code == diag.FieldLost && (lost || opaque(t)):
+				continue
+			case f.Code == diag.FieldLost:
+				lost = true
+				f.Hint = `use another type, such as text; or give one of your own MarshalJSON and UnmarshalJSON; or, if ` + w.text(t) + ` is yours, add emq:"-"`
+			}
+		}
+		kept = append(kept, f)
+	}
+	return kept
 }
 
 // opaque is a protobuf message, whose unexported fields carry nothing over.
