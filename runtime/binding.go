@@ -61,6 +61,20 @@ func (b Binding) With(m ...Middleware) Binding {
 	return Binding{kinds}
 }
 
+// AlsoOn binds the same kinds on further queues too. Generated code uses it for a job that has moved
+// (from=): what still waits in its old queue is served.
+func (b Binding) AlsoOn(queues ...string) Binding {
+	kinds := slices.Clone(b.kinds)
+	for _, q := range queues {
+		for _, k := range b.kinds {
+			moved := *k
+			moved.queue = q
+			kinds = append(kinds, &moved)
+		}
+	}
+	return Binding{kinds}
+}
+
 // Kinds lists the bound kinds as "queue/kind", in the order in which they were bound.
 func (b Binding) Kinds() []string {
 	names := make([]string, len(b.kinds))

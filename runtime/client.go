@@ -38,6 +38,7 @@ type clientConfig struct {
 	maxPayload     int
 	strictEviction bool
 	embedded       bool
+	stop           func()
 	middleware     []EnqueueMiddleware
 	observer       Observer
 	errs           []error
@@ -82,9 +83,11 @@ func WithEnqueueMiddleware(m ...EnqueueMiddleware) ClientOption {
 // WithObserver is told what happens to jobs, beside the logs: what metrics and traces are made of.
 func WithObserver(o Observer) ClientOption { return func(c *clientConfig) { c.observer = o } }
 
-// InProcess says that the server lives in this process and is thrown away with it: what Open asks a
-// real server (version, eviction, permissions) is not asked. Package embedded uses it.
-func InProcess() ClientOption { return func(c *clientConfig) { c.embedded = true } }
+// InProcess says that the server lives in this process: what Open asks a real server (version,
+// eviction, permissions) is not asked, and Close calls stop at last. Package embedded uses it.
+func InProcess(stop func()) ClientOption {
+	return func(c *clientConfig) { c.embedded, c.stop = true, stop }
+}
 
 const defaultMaxPayload = 512 << 10
 
@@ -166,6 +169,9 @@ func (c *Client) Close() {
 	c.closed.Do(func() {
 		if c.owned {
 			c.rueidis.Close()
+		}
+		if c.stop != nil {
+			c.stop()
 		}
 	})
 }

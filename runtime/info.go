@@ -23,8 +23,13 @@ type runKey struct{}
 
 // InfoFrom finds the Info of the run whose context this is. Outside a handler it answers false.
 func InfoFrom(ctx context.Context) (Info, bool) {
-	i, ok := ctx.Value(infoKey{}).(Info)
-	return i, ok
+	if i, ok := ctx.Value(infoKey{}).(Info); ok {
+		return i, true
+	}
+	if r, ok := ctx.Value(runKey{}).(*run); ok {
+		return r.info, true
+	}
+	return Info{}, false
 }
 
 // ContextWithInfo makes a context as a handler would see it; it is for tests.
@@ -35,8 +40,8 @@ func ContextWithInfo(ctx context.Context, i Info) context.Context {
 // Logger is the worker's logger with the run's queue, kind, id and attempt. Outside a handler it is
 // slog's default.
 func Logger(ctx context.Context) *slog.Logger {
-	if l, ok := ctx.Value(runKey{}).(*slog.Logger); ok {
-		return l
+	if r, ok := ctx.Value(runKey{}).(*run); ok {
+		return r.logger()
 	}
 	if i, ok := InfoFrom(ctx); ok {
 		return slog.Default().With(i.attrs()...)

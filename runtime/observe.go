@@ -18,7 +18,7 @@ type Event struct {
 	Kind    string        // empty where it concerns the queue
 	ID      ID            // empty where it concerns the queue
 	Attempt int           // counted, from 1; 0 where it concerns the queue
-	Took    time.Duration // how long the handler ran, where one did
+	Took    time.Duration // since the job was claimed; 0 where it concerns the queue
 	Err     error         // the handler's error, or what went wrong
 }
 

@@ -76,17 +76,23 @@ func (b Backoff) delay(attempt int, random func() float64) time.Duration {
 	if b == (Backoff{}) {
 		b = Exponential(time.Second, time.Hour)
 	}
-	d := b.base
-	if b.doubles {
-		for i := 1; i < attempt && d < b.limit; i++ {
-			d *= 2
-		}
-		d = min(d, b.limit)
-	}
+	d := b.limited(attempt)
 	if b.jitter {
 		d = d/2 + time.Duration(random()*float64(d-d/2))
 	}
 	return d
+}
+
+// limited is the wait without jitter.
+func (b Backoff) limited(attempt int) time.Duration {
+	d := b.base
+	if !b.doubles {
+		return d
+	}
+	for i := 1; i < attempt && d < b.limit; i++ {
+		d *= 2
+	}
+	return min(d, b.limit)
 }
 
 // jitter spreads d over its upper half.

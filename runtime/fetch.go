@@ -1,0 +1,217 @@
+package emq
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// consumer serves one queue.
+type consumer struct {
+	w     *Worker
+	q     *scripts.Queue
+	kinds map[string]*boundKind // by kind and alias
+	slots chan struct{}         // of this queue
+	pump  *pump
+	warn  sparse
+
+	mu   sync.Mutex
+	runs map[scripts.Fence]*run
+
+	// Waiting for work. A token that comes while every slot is taken belongs to another process.
+	waitMu sync.Mutex
+	full   bool // no slot is free, so tokens are of no use
+	muted  bool // the parker leaves this queue's tokens alone
+	token  chan struct{}
+	parker *parker
+}
+
+func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
+	n := w.cfg.Concurrency
+	if own := w.cfg.Queues[name].Concurrency; own > 0 {
+		n = min(n, own)
+	}
+	c := &consumer{
+		w: w, q: w.client.queue(name), kinds: make(map[string]*boundKind), slots: make(chan struct{}, n),
+		runs: make(map[scripts.Fence]*run), token: make(chan struct{}, 1),
+	}
+	c.pump = newPump(c)
+	for _, k := range kinds {
+		bound := *k
+		bound.run = wrap(k.run, w.cfg.Middleware)
+		for _, name := range append([]string{k.kind}, k.aliases...) {
+			c.kinds[name] = &bound
+		}
+	}
+	return c
+}
+
+const (
+	// largestClaim bounds one claim: more gains little and makes others wait.
+	largestClaim = 128
+	callTimeout  = 10 * time.Second
+)
+
+// fetch claims as many jobs as there are free slots and starts each in a goroutine of its own.
+func (c *consumer) fetch(ctx context.Context, ok func()) error {
+	for {
+		n := c.acquire(ctx)
+		if n == 0 {
+			return nil
+		}
+		claimed, err := c.claim(n)
+		if err != nil {
+			c.free(n)
+			return err
+		}
+		ok()
+		c.free(n - len(claimed.Jobs))
+		if ctx.Err() != nil {
+			c.handBackAll(claimed.Jobs)
+			return nil
+		}
+		for _, job := range claimed.Jobs {
+			c.start(job)
+		}
+		if len(claimed.Jobs) < n && !c.park(ctx, claimed) {
+			return nil
+		}
+	}
+}
+
+// claim runs on the worker's life, not on the claims' context: an answer that nobody waits for would
+// leave jobs in flight that nobody runs.
+func (c *consumer) claim(n int) (scripts.Claimed, error) {
+	ctx, cancel := context.WithTimeout(c.w.life, callTimeout)
+	defer cancel()
+	return c.q.Claim(ctx, scripts.Claim{Lease: c.w.cfg.Lease, N: n, By: newMark()})
+}
+
+// handBackAll returns jobs that a claim brought after the stop had begun.
+func (c *consumer) handBackAll(jobs []scripts.ClaimedJob) {
+	for _, job := range jobs {
+		r := c.register(job)
+		r.abandon(c.w.life)
+		r.leave()
+	}
+}
+
+// acquire waits for a free slot and takes all that are free, largestClaim at most; 0 when ctx ended.
+func (c *consumer) acquire(ctx context.Context) int {
+	for _, slots := range []chan struct{}{c.slots, c.w.slots} {
+		select {
+		case slots <- struct{}{}:
+			continue
+		default:
+		}
+		c.setFull(true)
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			if slots == c.w.slots {
+				<-c.slots
+			}
+			return 0
+		}
+	}
+	c.setFull(false)
+	for n := 1; ; n++ {
+		if n == largestClaim {
+			return n
+		}
+		select {
+		case c.slots <- struct{}{}:
+		default:
+			return n
+		}
+		select {
+		case c.w.slots <- struct{}{}:
+		default:
+			<-c.slots
+			return n
+		}
+	}
+}
+
+func (c *consumer) free(n int) {
+	for range n {
+		<-c.w.slots
+		<-c.slots
+	}
+}
+
+// setFull notes whether a token can be used. One that came just before goes to somebody else.
+func (c *consumer) setFull(full bool) {
+	c.waitMu.Lock()
+	c.full = full
+	forward := false
+	if full {
+		select {
+		case <-c.token:
+			forward, c.muted = true, true
+		default:
+		}
+	}
+	c.waitMu.Unlock()
+	if forward {
+		c.forward()
+	}
+}
+
+// deliver is called with a token that was popped for this queue.
+func (c *consumer) deliver() {
+	c.waitMu.Lock()
+	forward := c.full
+	if forward {
+		c.muted = true
+	} else {
+		select {
+		case c.token <- struct{}{}:
+		default:
+		}
+	}
+	c.waitMu.Unlock()
+	if forward {
+		c.forward()
+	}
+}
+
+// forward puts a token back for another process; this one does not listen until it parks again.
+func (c *consumer) forward() {
+	ctx, cancel := context.WithTimeout(c.w.life, callTimeout)
+	defer cancel()
+	if err := c.q.Wake(ctx); err != nil && c.w.life.Err() == nil && c.warn.allow("wake") {
+		c.w.log.Warn("emq: a wake token was lost; parked workers claim at their next beat", "queue", c.q.Name(), "error", err)
+	}
+}
+
+// park waits until it is worth claiming again: a token, the time that the server named, or the beat.
+// It answers false when ctx ended.
+func (c *consumer) park(ctx context.Context, claimed scripts.Claimed) bool {
+	if len(claimed.Jobs) == 0 {
+		c.pump.seen(claimed.Idle)
+	}
+	c.waitMu.Lock()
+	muted := c.muted
+	c.muted = false
+	c.waitMu.Unlock()
+	if muted {
+		c.parker.change()
+		return true // a job may have come while nobody listened: claim once more
+	}
+	wait := c.w.cfg.Lease / 2
+	if claimed.Wait >= 0 {
+		wait = min(wait, claimed.Wait)
+	}
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	select {
+	case <-c.token:
+	case <-t.C:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}

@@ -1,0 +1,141 @@
+package emq
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// loops are the background loops of a worker: each is restarted after an error or a panic, with a
+// growing pause, and its last success is known.
+type loops struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+const (
+	firstPause   = 50 * time.Millisecond
+	longestPause = time.Second
+)
+
+// start runs f in a goroutine until it returns nil or ctx ends.
+func (l *loops) start(w *Worker, ctx context.Context, wg *sync.WaitGroup, name string, f func(context.Context, func()) error) {
+	wg.Go(func() {
+		pause := firstPause
+		warn := sparse{}
+		for ctx.Err() == nil {
+			err := guarded(ctx, f, func() {
+				pause = firstPause
+				l.succeeded(name)
+			})
+			if err == nil {
+				return
+			}
+			if ctx.Err() != nil {
+				return
+			}
+			w.observer.Observe(ctx, Event{Name: EventRefused, Err: err})
+			if warn.allow(name) {
+				w.log.Warn("emq: a loop of the worker failed and goes on", "loop", name, "last_success", w.Health()[name], "error", err)
+			}
+			sleep(ctx, pause)
+			pause = min(2*pause, longestPause)
+		}
+	})
+}
+
+func guarded(ctx context.Context, f func(context.Context, func()) error, ok func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return f(ctx, ok)
+}
+
+func (l *loops) succeeded(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = make(map[string]time.Time)
+	}
+	l.last[name] = time.Now()
+}
+
+// Health says how long ago each background loop last succeeded, by its name: "fetch mail", "pump mail",
+// "heartbeat mail", "wait mail". A loop that has not succeeded yet is missing. An age of more than a
+// lease means that the server is out of reach.
+func (w *Worker) Health() map[string]time.Duration {
+	w.loops.mu.Lock()
+	defer w.loops.mu.Unlock()
+	ages := make(map[string]time.Duration, len(w.loops.last))
+	for name, at := range w.loops.last {
+		ages[name] = time.Since(at)
+	}
+	return ages
+}
+
+// sleep waits for a jittered pause; false when ctx ended first.
+func sleep(ctx context.Context, pause time.Duration) bool {
+	t := time.NewTimer(jitter(pause))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// sparse lets one line a minute through for each key. It is safe for concurrent use.
+type sparse struct {
+	mu   sync.Mutex
+	last map[string]time.Time
+}
+
+func (s *sparse) allow(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, known := s.last[key]; known && time.Since(at) < time.Minute {
+		return false
+	}
+	if s.last == nil || len(s.last) > 1000 { // hostile kinds do not grow it without end
+		s.last = make(map[string]time.Time)
+	}
+	s.last[key] = time.Now()
+	return true
+}
+
+// tally counts what runs.
+type tally struct {
+	mu    sync.Mutex
+	n     int
+	waits []chan struct{}
+}
+
+func (t *tally) add(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.n += n
+	if t.n == 0 {
+		for _, w := range t.waits {
+			close(w)
+		}
+		t.waits = nil
+	}
+}
+
+// zero is closed when nothing runs.
+func (t *tally) zero() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ch := make(chan struct{})
+	if t.n == 0 {
+		close(ch)
+	} else {
+		t.waits = append(t.waits, ch)
+	}
+	return ch
+}

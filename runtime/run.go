@@ -1,0 +1,207 @@
+package emq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// run is one claimed job in this process, from its claim until its slot is free again.
+type run struct {
+	c      *consumer
+	job    scripts.ClaimedJob
+	kind   *boundKind
+	info   Info
+	cancel context.CancelCauseFunc
+
+	ctx      context.Context
+	delivery *Delivery
+	began    time.Time
+	overdue  atomic.Int64 // Unix ns at which a handler that has not returned is stuck; 0: none runs
+	err      error        // what the handler returned
+
+	returned  atomic.Bool // the handler is no longer running
+	lost      atomic.Bool
+	stuck     atomic.Bool
+	abandoned atomic.Bool // handed back by a stop: nothing more is sent
+}
+
+func (c *consumer) register(job scripts.ClaimedJob) *run {
+	r := &run{c: c, job: job, cancel: func(error) {}, began: time.Now()}
+	r.info = Info{
+		Ref: Ref{c.q.Name(), ID(job.ID)}, Kind: job.Kind,
+		Attempt: int(job.Attempts - job.Forgiven), MaxAttempts: job.Max,
+		Due: job.Due, Headers: job.Headers,
+	}
+	r.info.EnqueuedAt = r.info.ID.Time()
+	if r.info.Due.IsZero() {
+		r.info.Due = r.info.EnqueuedAt
+	}
+	r.kind = c.kinds[job.Kind]
+	r.ctx = c.w.handlers
+	if r.kind != nil {
+		if r.info.MaxAttempts == 0 {
+			r.info.MaxAttempts = r.kind.attempts
+		}
+		// one context for the causes, one for the deadline
+		r.ctx, r.cancel = context.WithCancelCause(context.WithValue(c.w.handlers, runKey{}, r))
+	}
+	c.w.running.add(1)
+	c.mu.Lock()
+	c.runs[job.Fence] = r
+	c.mu.Unlock()
+	return r
+}
+
+func (c *consumer) registered() []*run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	runs := make([]*run, 0, len(c.runs))
+	for _, r := range c.runs {
+		runs = append(runs, r)
+	}
+	return runs
+}
+
+func (c *consumer) start(job scripts.ClaimedJob) { go c.register(job).main() }
+
+// leave frees the slot: not before the handler has returned and its settle has a verdict.
+func (r *run) leave() {
+	r.cancel(nil)
+	r.c.mu.Lock()
+	delete(r.c.runs, r.job.Fence)
+	r.c.mu.Unlock()
+	r.c.free(1)
+	r.c.w.running.add(-1)
+}
+
+// errGoexit stands until the handler has returned.
+var errGoexit = errors.New("the handler called runtime.Goexit")
+
+func (r *run) main() {
+	defer r.leave()
+	suspect := r.job.Lapses >= suspectLapses
+	if suspect && !r.c.w.suspect.CompareAndSwap(false, true) {
+		r.settle(r.handBack(jitter(r.c.w.cfg.Lease)))
+		return
+	}
+	if suspect {
+		defer r.c.w.suspect.Store(false)
+	}
+	payload, refusal := r.decode()
+	if refusal != nil {
+		r.returned.Store(true)
+		r.settle(refusal)
+		return
+	}
+	r.overdue.Store(r.began.Add(r.kind.timeout + r.c.w.cfg.HardStop).UnixNano())
+	ctx, release := context.WithDeadlineCause(r.ctx, r.began.Add(r.kind.timeout), ErrTimeout)
+	r.delivery = &Delivery{Info: r.info, Payload: payload}
+	r.err = errGoexit
+	defer func() { // also after runtime.Goexit
+		r.returned.Store(true)
+		cause := context.Cause(ctx)
+		release()
+		r.settle(r.outcome(cause))
+	}()
+	r.err = r.handle(ctx)
+}
+
+// suspectLapses: a job that has lost so many leases may be what kills the processes, so it runs alone
+// among its like: a process runs one at a time, and the innocent ones do not go down with it again.
+const suspectLapses = 2
+
+// decode gives the typed payload, or the settlement of a job that cannot run here.
+func (r *run) decode() (payload any, refusal *settlement) {
+	if r.kind == nil {
+		return nil, r.unknown("kind")
+	}
+	if r.job.Version > r.kind.version {
+		return nil, r.unknown("version")
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			payload, refusal = nil, r.undecodable(fmt.Errorf("panic: %v", p))
+		}
+	}()
+	payload, err := r.kind.decode(r.job.Version, r.job.Payload)
+	if err != nil {
+		return nil, r.undecodable(err)
+	}
+	return payload, nil
+}
+
+func (r *run) undecodable(err error) *settlement {
+	err = fmt.Errorf("undecodable: %w", err)
+	r.logger().Error("emq: the payload cannot be decoded; the job is a dead letter and its bytes are kept", "error", err)
+	return r.kill(err)
+}
+
+// unknown hands a job back that a newer worker will know. It waits longer each time.
+func (r *run) unknown(what string) *settlement {
+	if r.c.warn.allow(what + " " + r.job.Kind) {
+		r.logger().Warn("emq: the "+what+" of a job is unknown here, so it is handed back: deploy a worker that knows it",
+			"version", r.job.Version, "forgiven", r.job.Forgiven)
+	}
+	return r.handBack(Exponential(time.Second, 5*time.Minute).delay(int(r.job.Forgiven)+1, rand.Float64))
+}
+
+// handle runs the handler under its middleware and turns a panic into an error with its stack.
+//
+//go:noinline
+func (r *run) handle(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			r.logger().Error("emq: the handler panicked", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	err = r.kind.run(ctx, r.delivery)
+	runtime.KeepAlive(r)
+	return err
+}
+
+// checkStuck tells whether the handler has overrun its timeout by HardStop, and reports it once. Its
+// heartbeats end, so the job runs elsewhere; its slot stays taken, since its goroutine does.
+func (r *run) checkStuck() bool {
+	at := r.overdue.Load()
+	if at == 0 || r.returned.Load() || time.Now().UnixNano() < at {
+		return false
+	}
+	if r.stuck.CompareAndSwap(false, true) {
+		r.logger().Error("emq: the handler is stuck: it has ignored the end of its context; its slot stays taken and the job will run elsewhere",
+			"timeout", r.kind.timeout, "ran", time.Since(r.began), "stack", r.stack())
+		r.observe(EventStuck, ErrTimeout)
+	}
+	return true
+}
+
+// stack finds the goroutine of this run by the address of the run in its trace.
+func (r *run) stack() string {
+	buf := make([]byte, 1<<20)
+	buf = buf[:runtime.Stack(buf, true)]
+	const most = 8 << 10
+	mine := fmt.Sprintf("(*run).handle(%p", r)
+	for g := range strings.SplitSeq(string(buf), "\n\n") {
+		if strings.Contains(g, mine) {
+			return g[:min(len(g), most)]
+		}
+	}
+	return "not found"
+}
+
+func (r *run) logger() *slog.Logger { return r.c.w.log.With(r.info.attrs()...) }
+
+func (r *run) observe(name EventName, err error) {
+	e := Event{Name: name, Queue: r.info.Queue, Kind: r.info.Kind, ID: r.info.ID, Attempt: r.info.Attempt, Took: time.Since(r.began), Err: err}
+	r.c.w.observer.Observe(r.ctx, e)
+}

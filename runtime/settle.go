@@ -1,0 +1,157 @@
+package emq
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// settlement is one settle, ready to be sent as often as it takes.
+type settlement struct {
+	event EventName
+	err   error // why; for the observer
+	send  func(ctx context.Context) (scripts.Verdict, error)
+	ends  bool // the job is deleted, so "gone" after a resend is this settle's own doing
+}
+
+// outcome chooses the settle for what the handler returned, under the cause that ended its context.
+// nil: nothing is sent.
+func (r *run) outcome(cause error) *settlement {
+	if r.err == nil {
+		return r.complete()
+	}
+	if errors.Is(cause, ErrCancelled) {
+		return r.discard(EventCancelled)
+	}
+	if p := policyOf(r.err); p != nil {
+		switch p.verb {
+		case verbRetryIn:
+			return r.retry(p.delay)
+		case verbSnooze:
+			return &settlement{EventSnoozed, nil, func(ctx context.Context) (scripts.Verdict, error) {
+				return r.c.q.Snooze(ctx, r.job.Fence, p.delay)
+			}, false}
+		case verbDiscard:
+			r.logger().Info("emq: the handler discarded the job", "error", p.err)
+			return r.discard(EventDiscarded)
+		case verbDead:
+			return r.kill(r.err)
+		}
+	}
+	switch {
+	case errors.Is(cause, ErrShutdown):
+		return r.handBack(0)
+	case errors.Is(cause, ErrLeaseLost):
+		return nil
+	}
+	return r.retry(r.kind.backoff.delay(r.info.Attempt, rand.Float64))
+}
+
+func (r *run) complete() *settlement {
+	var result []byte
+	if r.kind.retain > 0 && r.delivery.Result != nil {
+		var err error
+		if result, err = json.Marshal(r.delivery.Result); err != nil {
+			r.err = fmt.Errorf("the result cannot be encoded: %w", err)
+			return r.retry(r.kind.backoff.delay(r.info.Attempt, rand.Float64))
+		}
+	}
+	return &settlement{EventCompleted, nil, func(ctx context.Context) (scripts.Verdict, error) {
+		return r.c.q.Complete(ctx, r.job.Fence, r.kind.retain, result)
+	}, r.kind.retain == 0}
+}
+
+func (r *run) retry(delay time.Duration) *settlement {
+	reason := r.err.Error()
+	return &settlement{EventRetried, r.err, func(ctx context.Context) (scripts.Verdict, error) {
+		return r.c.q.Retry(ctx, r.job.Fence, delay, r.info.MaxAttempts, reason)
+	}, false}
+}
+
+func (r *run) kill(err error) *settlement {
+	reason := err.Error()
+	return &settlement{EventDead, err, func(ctx context.Context) (scripts.Verdict, error) {
+		return r.c.q.Kill(ctx, r.job.Fence, reason)
+	}, false}
+}
+
+func (r *run) discard(event EventName) *settlement {
+	return &settlement{event, r.err, func(ctx context.Context) (scripts.Verdict, error) {
+		return r.c.q.Discard(ctx, r.job.Fence)
+	}, true}
+}
+
+func (r *run) handBack(delay time.Duration) *settlement {
+	return &settlement{EventReleased, nil, func(ctx context.Context) (scripts.Verdict, error) {
+		return r.c.q.Release(ctx, r.job.Fence, delay)
+	}, false}
+}
+
+// settle sends a settlement until it has a verdict. A network error or an error reply (LOADING, OOM,
+// NOPERM, …) says nothing about the job; the slot is held and heartbeats go on meanwhile.
+func (r *run) settle(s *settlement) {
+	if s == nil {
+		return
+	}
+	pause := firstPause
+	for try := 0; ; try++ {
+		if r.abandoned.Load() || r.c.w.life.Err() != nil {
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.c.w.life, callTimeout)
+		verdict, err := s.send(ctx)
+		cancel()
+		if err == nil || scripts.IsRefusal(err) {
+			r.settled(s, verdict, err, try)
+			return
+		}
+		r.observe(EventResent, err)
+		if r.c.warn.allow("settle") {
+			r.logger().Warn("emq: a settle got no verdict and is sent again until it does", "settle", s.event, "error", err)
+		}
+		sleep(r.c.w.life, pause)
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// settled reports a verdict.
+func (r *run) settled(s *settlement, v scripts.Verdict, err error, resends int) {
+	switch {
+	case r.abandoned.Load(): // the stop has handed the job back before
+	case errors.Is(err, ErrGone) && resends > 0 && s.ends:
+		r.observe(s.event, s.err)
+	case errors.Is(err, ErrStale):
+		r.logger().Warn("emq: a late settle was refused: somebody else has the job", "settle", s.event, "error", err)
+		r.observe(EventStale, err)
+	case err != nil:
+		r.logger().Warn("emq: a settle was refused", "settle", s.event, "error", err)
+		r.observe(EventStale, err)
+	case v.Again && resends == 0:
+		r.logger().Warn("emq: a settle came twice under one token and changed nothing", "settle", s.event, "state", v.Status)
+	case v.Status == "dead":
+		r.logger().Error("emq: the job is a dead letter", "error", s.err)
+		r.observe(EventDead, s.err)
+	case v.Status == "cancelled":
+		r.observe(EventCancelled, s.err)
+	default:
+		r.observe(s.event, s.err)
+	}
+}
+
+// abandon hands a job back while its handler may still run; whatever that returns is not sent.
+func (r *run) abandon(ctx context.Context) {
+	if !r.abandoned.CompareAndSwap(false, true) {
+		return
+	}
+	r.cancel(ErrShutdown)
+	if _, err := r.c.q.Release(ctx, r.job.Fence, 0); err != nil {
+		r.logger().Warn("emq: a job was not handed back at the stop; it runs again when its lease ends", "error", err)
+		return
+	}
+	r.observe(EventReleased, nil)
+}

@@ -1,0 +1,335 @@
+package emq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/internal/wire"
+)
+
+// WorkerConfig says how a worker runs. The zero value is a worker of 10 slots with the defaults below.
+type WorkerConfig struct {
+	Concurrency int                    // jobs that run at once in this process, over all queues; 10 by default
+	Queues      map[string]QueueConfig // limits of single queues
+	Only        []string               // serve only these of the bound queues; none: all
+
+	SoftStop time.Duration // how long a stopping worker lets its jobs run on; 20 s by default
+	HardStop time.Duration // how long it then waits for handlers whose context was cancelled; 5 s by default
+	Lease    time.Duration // how long a job is safe without a heartbeat; 15 s by default, 100 ms at least
+	// CrashBudget is how many leases a job may lose before it is a dead letter; 5 by default, negative
+	// for no limit. It is apart from the attempts: a lost lease costs none.
+	CrashBudget int
+
+	Middleware []Middleware // around every handler; the first is the outermost
+	Logger     *slog.Logger // the client's by default
+	Observer   Observer     // the client's by default
+}
+
+// QueueConfig says how a worker serves one queue.
+type QueueConfig struct {
+	Concurrency int // jobs of this queue that run at once in this process; the worker's by default
+}
+
+// Worker claims jobs and runs their handlers. NewWorker makes one; it runs once.
+type Worker struct {
+	client    *Client
+	cfg       WorkerConfig
+	log       *slog.Logger
+	observer  Observer
+	tag       string // names this process where it pumps and waits
+	consumers []*consumer
+
+	slots   chan struct{} // of the process
+	running tally
+	suspect atomic.Bool // a job that has lost leases before runs alone
+	started atomic.Bool
+	abort   chan struct{}
+	aborted sync.Once
+
+	// set by Run, before anything uses them
+	life     context.Context // of heartbeats and settles: the last thing to end
+	handlers context.Context // parent of the handlers' contexts
+
+	loops loops
+}
+
+// NewWorker checks a configuration and bindings and reports every fault at once, as ErrInvalid: nothing
+// bound, a kind bound twice, a nil handler, a name in Queues or Only that is not bound, a negative
+// number. It does no I/O.
+func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error) {
+	if c == nil {
+		return nil, fmt.Errorf("%w: NewWorker: the client is nil", ErrInvalid)
+	}
+	errs := cfg.complete(c)
+	byQueue, bindErrs := byQueue(Bind(bindings...).kinds)
+	errs = append(errs, bindErrs...)
+	errs = append(errs, cfg.checkQueues(byQueue)...)
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("%w: worker: %w", ErrInvalid, errors.Join(errs...))
+	}
+	w := &Worker{
+		client: c, cfg: cfg, log: cfg.Logger, observer: cfg.Observer, tag: newMark(),
+		slots: make(chan struct{}, cfg.Concurrency), abort: make(chan struct{}),
+	}
+	for _, name := range slices.Sorted(mapKeys(byQueue)) {
+		if len(cfg.Only) == 0 || slices.Contains(cfg.Only, name) {
+			w.consumers = append(w.consumers, newConsumer(w, name, byQueue[name]))
+		}
+	}
+	return w, nil
+}
+
+func mapKeys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+const (
+	defaultConcurrency = 10
+	defaultSoftStop    = 20 * time.Second
+	defaultHardStop    = 5 * time.Second
+	defaultLease       = 15 * time.Second
+	defaultCrashBudget = 5
+	shortestLease      = 100 * time.Millisecond
+)
+
+// complete fills in the defaults and reports what makes no sense.
+func (cfg *WorkerConfig) complete(c *Client) (errs []error) {
+	for _, d := range []struct {
+		name   string
+		value  *time.Duration
+		preset time.Duration
+	}{{"SoftStop", &cfg.SoftStop, defaultSoftStop}, {"HardStop", &cfg.HardStop, defaultHardStop}, {"Lease", &cfg.Lease, defaultLease}} {
+		if *d.value < 0 {
+			errs = append(errs, fmt.Errorf("%s is negative: %v", d.name, *d.value))
+		}
+		if *d.value == 0 {
+			*d.value = d.preset
+		}
+	}
+	if cfg.Lease > 0 && cfg.Lease < shortestLease {
+		errs = append(errs, fmt.Errorf("Lease is %v, at least %v", cfg.Lease, shortestLease))
+	}
+	if cfg.Concurrency < 0 {
+		errs = append(errs, fmt.Errorf("Concurrency is negative: %d", cfg.Concurrency))
+	}
+	if cfg.Concurrency == 0 {
+		cfg.Concurrency = defaultConcurrency
+	}
+	switch {
+	case cfg.CrashBudget == 0:
+		cfg.CrashBudget = defaultCrashBudget
+	case cfg.CrashBudget < 0:
+		cfg.CrashBudget = 0 // the wire's word for no limit
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = c.log
+	}
+	if cfg.Observer == nil {
+		cfg.Observer = c.observer
+	}
+	return errs
+}
+
+func (cfg *WorkerConfig) checkQueues(bound map[string][]*boundKind) (errs []error) {
+	for _, name := range slices.Sorted(mapKeys(cfg.Queues)) {
+		if bound[name] == nil {
+			errs = append(errs, fmt.Errorf("Queues names %s, which is not bound", wire.Quote(name)))
+		}
+		if n := cfg.Queues[name].Concurrency; n < 0 {
+			errs = append(errs, fmt.Errorf("the Concurrency of queue %s is negative: %d", wire.Quote(name), n))
+		}
+	}
+	for _, name := range cfg.Only {
+		if bound[name] == nil {
+			errs = append(errs, fmt.Errorf("Only names %s, which is not bound", wire.Quote(name)))
+		}
+	}
+	return errs
+}
+
+// byQueue sorts kinds by their queue and reports what is wrong with them.
+func byQueue(kinds []*boundKind) (map[string][]*boundKind, []error) {
+	queues := make(map[string][]*boundKind)
+	var errs []error
+	if len(kinds) == 0 {
+		errs = append(errs, errors.New("nothing is bound: pass the Bind of a generated package"))
+	}
+	taken := make(map[string]string)
+	for _, k := range kinds {
+		place := k.queue + "/" + k.kind
+		for _, err := range []error{k.err, wire.CheckQueue(k.queue), wire.CheckKind(k.kind)} {
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", place, err))
+			}
+		}
+		for _, name := range append([]string{k.kind}, k.aliases...) {
+			if other := taken[k.queue+"/"+name]; other != "" {
+				errs = append(errs, fmt.Errorf("kind %s of queue %s is bound twice: as %s and as %s", name, k.queue, other, place))
+			}
+			taken[k.queue+"/"+name] = place
+		}
+		queues[k.queue] = append(queues[k.queue], k)
+	}
+	return queues, errs
+}
+
+// Run claims and runs jobs until ctx ends or Abort is called. The end of ctx begins a graceful stop: no
+// further claims; running jobs have SoftStop to end by themselves, then their contexts are cancelled
+// with ErrShutdown and they have HardStop; what is left is handed back, which costs no attempt. The
+// server being away is no error: Run goes on when it is back.
+//
+// It returns nil after a stop, and an error if it was called before.
+func (w *Worker) Run(ctx context.Context) error {
+	if !w.started.CompareAndSwap(false, true) {
+		return fmt.Errorf("%w: a worker runs once: make another with NewWorker", ErrInvalid)
+	}
+	life, endLife := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLife()
+	handlers, cancelHandlers := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancelHandlers(ErrShutdown)
+	w.life, w.handlers = life, handlers
+
+	claims, stopClaims := context.WithCancel(ctx)
+	defer stopClaims()
+	var front, back sync.WaitGroup // what ends with the claims, and what ends last
+	for _, c := range w.consumers {
+		w.loops.start(w, claims, &front, "fetch "+c.q.Name(), c.fetch)
+		w.loops.start(w, claims, &front, "pump "+c.q.Name(), c.pump.loop)
+		w.loops.start(w, life, &back, "heartbeat "+c.q.Name(), c.beat)
+	}
+	for _, p := range w.parkers() {
+		w.loops.start(w, claims, &front, "wait "+p.consumers[0].q.Name(), p.loop)
+	}
+
+	select {
+	case <-ctx.Done():
+	case <-w.abort:
+	}
+	stopClaims()
+	w.await(done(&front), w.cfg.HardStop)
+	w.handOver()
+	if !w.await(w.running.zero(), w.cfg.SoftStop) {
+		cancelHandlers(ErrShutdown)
+		if !w.await(w.running.zero(), w.cfg.HardStop) {
+			cancelHandlers(ErrShutdown)
+			w.abandon()
+		}
+	}
+	endLife()
+	back.Wait()
+	return nil
+}
+
+// await waits for an end, but not longer than d nor after Abort; it answers whether the end came.
+func (w *Worker) await(end <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-end:
+		return true
+	default:
+	}
+	select {
+	case <-end:
+		return true
+	case <-t.C:
+	case <-w.abort:
+	}
+	return false
+}
+
+func done(wg *sync.WaitGroup) <-chan struct{} {
+	ch := make(chan struct{})
+	go func() {
+		wg.Wait()
+		close(ch)
+	}()
+	return ch
+}
+
+// farewell bounds the last calls of a worker, so that a server that is away delays no stop for long.
+const farewell = time.Second
+
+// handOver leaves the pump and the tokens to others.
+func (w *Worker) handOver() {
+	ctx, cancel := context.WithTimeout(w.life, farewell)
+	defer cancel()
+	for _, c := range w.consumers {
+		if err := c.q.Handover(ctx, w.tag); err != nil {
+			w.log.Warn("emq: the pump was not handed over; another process takes it in 3 s", "queue", c.q.Name(), "error", err)
+		}
+	}
+}
+
+// abandon hands back what still runs. Handlers that ignore their context may run on beside the next
+// run; their settles are refused.
+func (w *Worker) abandon() {
+	ctx, cancel := context.WithTimeout(w.life, farewell)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, c := range w.consumers {
+		for _, r := range c.registered() {
+			wg.Go(func() { r.abandon(ctx) })
+		}
+	}
+	wg.Wait()
+}
+
+// Abort is the second step of a stop: it cancels the handlers' contexts, hands back at once what runs,
+// and lets Run return. Safe to repeat, before Run and from inside a handler.
+func (w *Worker) Abort() { w.aborted.Do(func() { close(w.abort) }) }
+
+// RunUntilSignal runs a worker until ctx ends or the process gets SIGINT or SIGTERM; a second signal
+// aborts.
+func RunUntilSignal(ctx context.Context, w *Worker) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	ended := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(ended)
+	wg.Go(func() {
+		for stop := cancel; ; stop = w.Abort {
+			select {
+			case <-signals:
+				stop()
+			case <-ended:
+				return
+			}
+		}
+	})
+	return w.Run(ctx)
+}
+
+// parkers makes one for each blocked connection: one in all, but one a queue on a cluster, where the
+// keys of two queues are on different nodes.
+func (w *Worker) parkers() []*parker {
+	if w.client.rueidis.Mode() != rueidis.ClientModeCluster {
+		return []*parker{newParker(w, w.consumers)}
+	}
+	parkers := make([]*parker, len(w.consumers))
+	for i, c := range w.consumers {
+		parkers[i] = newParker(w, []*consumer{c})
+	}
+	return parkers
+}
