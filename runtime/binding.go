@@ -170,6 +170,9 @@ func newBoundKind[J Payload[J]](old []Old[J]) *boundKind {
 	if k.attempts < 1 || k.timeout <= 0 {
 		k.err = fmt.Errorf("%s declares attempts=%d and timeout=%v: both must be positive", reflect.TypeFor[J](), k.attempts, k.timeout)
 	}
+	if len(spec.Cron) > 0 {
+		k.err = errors.Join(k.err, errors.New("cron is not served by this version of emq: take the cron directive away"))
+	}
 	olds := make(map[int]func([]byte) (J, error), len(old))
 	for _, o := range old {
 		if o.decode == nil || o.version < 1 || o.version >= k.version || olds[o.version] != nil {

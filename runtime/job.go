@@ -18,6 +18,7 @@ type Job struct {
 	version     int
 	value       any
 	payload     []byte
+	lane        string
 	unique      string
 	mode        UniqueMode
 	options
@@ -26,7 +27,6 @@ type Job struct {
 
 type options struct {
 	id      ID
-	lane    string
 	headers map[string]string
 	in      time.Duration
 	at      time.Time
@@ -58,10 +58,6 @@ func At(t time.Time) Option {
 		o.at = t
 	}
 }
-
-// InLane puts the job into a lane. The empty lane is none. It is an error on a job whose declaration
-// has a lane field.
-func InLane(lane string) Option { return func(o *options) { o.lane = lane } }
 
 // WithID gives the job an id from NewID, so that the same call can be made again: an id that is there
 // already answers Duplicate and changes nothing. Free text is for a unique field.
@@ -110,13 +106,10 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 		check(fmt.Errorf("At(%v) is too far away", job.at))
 	}
 	if spec.Lane != nil {
-		if job.lane != "" {
-			check(errors.New("InLane: the lane of this kind is a field of its payload"))
+		if job.lane = spec.Lane(payload); job.lane != "" {
+			check(wire.CheckLane(job.lane))
+			check(errors.New("lanes are not served by this version of emq: take the lane tag off the field"))
 		}
-		job.lane = spec.Lane(payload)
-	}
-	if job.lane != "" {
-		check(wire.CheckLane(job.lane))
 	}
 	if spec.UniqueKey != nil {
 		job.unique = spec.UniqueKey(payload)
