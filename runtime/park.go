@@ -85,8 +85,12 @@ func (p *parker) pop(ctx context.Context, wakes map[string]func()) (string, erro
 	}
 	// never under a second, and never 0, which is for ever; the beat is longer than a claim's
 	timeout := max(p.w.cfg.Lease, time.Second)
-	popCtx, cut := context.WithTimeout(p.w.life, timeout+callTimeout)
+	// No deadline on the context: with one, the client library reads on the bare connection and does not
+	// see that it is cut off.
+	popCtx, cut := context.WithCancel(p.w.life)
 	defer cut()
+	silence := time.AfterFunc(timeout+callTimeout, cut)
+	defer silence.Stop()
 	over := make(chan struct{})
 	var wg sync.WaitGroup
 	defer wg.Wait()

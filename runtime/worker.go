@@ -233,7 +233,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		}
 	}
 	endLife()
-	back.Wait()
+	// a call to a server that does not answer ends by its own timeout, after Run if it must
+	w.await(done(&back), farewell)
+	w.await(done(&front), farewell)
 	return nil
 }
 
