@@ -1,0 +1,244 @@
+package scripts
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"flag"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+type mutation struct{ name, old, new, subject string }
+
+// mutations leave one rule out of the scripts each: the composed text has new for old wherever old
+// stands. The suite must notice every one of them, and the subject is where it is expected to.
+var mutations = []mutation{
+	{"the fence ignores by", "(by ~= '' and r[3] ~= by)", "false", "settle"},
+	{"the fence ignores attempts", "r[2] ~= token or", "false or", "settle"},
+	{"a caller without by is refused", "(by ~= '' and r[3] ~= by)", "r[3] ~= by", "settle"},
+	{"a stale settle is not counted", "redis.call('HINCRBY', m_stale, 'count', 1)", "", "settle"},
+	{"a lapsed claim cannot settle late", "state == 'pending' and r[4] == token", "false", "settle"},
+	{"any waiting job can be settled", "state == 'pending' and r[4] == token", "state == 'pending'", "settle"},
+	{"a late settle leaves the job in pending", "    unready(id)\n    redis.call('HDEL', row, 'lapsed')", "    redis.call('HDEL', row, 'lapsed')", "settle"},
+	{"a late settle keeps its lapse", "redis.call('HDEL', row, 'lapsed')\n    job", "job", "settle"},
+	{"a late settle keeps the attempt forgiven", "job.forgiven = redis.call('HINCRBY', row, 'forgiven', -1)", "", "reap"},
+	{"a used token is used again", "  else\n    return 'again ' .. state", "  elseif state == 'completed' then\n    return 'again ' .. state", "settle"},
+	{"take leaves the job in the active set", "  if state == 'active' then\n    vacate(id)", "  if state == 'active' then\n", "settle"},
+	{"an ended job frees the key of any holder", "return unique and redis.call('GET', base .. 'de:' .. unique) == id", "return unique", "unique"},
+	{"an ended job keeps its key", "redis.call('DEL', base .. 'de:' .. unique)", "", "unique"},
+	{"a buried job keeps its key", "  redis.call('HINCRBY', m_failed, 'count', 1)\n  if job.holds then", "  redis.call('HINCRBY', m_failed, 'count', 1)\n  if false then", "unique"},
+	{"a completed job that is kept keeps its key", "    redis.call('ZADD', completed, t + retain, id)\n    if job.holds then", "    redis.call('ZADD', completed, t + retain, id)\n    if false then", "unique"},
+	{"a vanished holder holds for ever", "return read(base .. 'job:' .. id, 'unique')[1] == unique and id", "return id", "unique"},
+	{"a window is taken over from a job that has ended", "  if redis.call('PTTL', key) >= 0 then\n    return id\n  end\n", "", "unique"},
+	{"a key held until the start is not freed", "    if f[2] then\n", "    if false then\n", "unique"},
+	{"a start frees the key of any holder", "    if f[2] then\n", "    if true then\n", "unique"},
+	{"a key held until the start stays in the row", "redis.call('HDEL', row, 'unique', 'unique_until')", "", "unique"},
+	{"uniqueness comes before existence", "if redis.call('EXISTS', row) == 1 then", "if not (unique ~= '' and holder(unique)) and redis.call('EXISTS', row) == 1 then", "unique"},
+	{"a duplicate overwrites the row", "if redis.call('EXISTS', row) == 1 then", "if false then", "verbs"},
+	{"any id is a job's", "if string.sub(id, 1, 3) ~= 'JOB' then", "if false then", "admit"},
+	{"no length limit", "if most and redis", "if false and redis", "limits"},
+	{"the length limit forgets what is scheduled", " + redis.call('ZCARD', schedule) >=", " >=", "limits"},
+	{"a full queue takes the key first", "  local most = redis.call('HGET', meta, 'max_len')", "  if unique ~= '' then redis.call('SET', unique_key, id) end\n  local most = redis.call('HGET', meta, 'max_len')", "unique"},
+	{"a window never ends", "redis.call('SET', unique_key, id, 'PX', window)", "redis.call('SET', unique_key, id)", "unique"},
+	{"a claim ignores the pause", "if m[1] then\n  return nothing()", "if false then\n  return nothing()", "limits"},
+	{"a claim ignores the concurrency", "headroom = tonumber(m[2]) - redis.call('ZCARD', active)", "headroom = tonumber(m[2])", "limits"},
+	{"a claim counts no attempt", "(r[2] or 0) + 1", "(r[2] or 0) + 0", "settle"},
+	{"a claim writes no by", "'attempts', job[2], 'by', by)", "'attempts', job[2])", "settle"},
+	{"a claim takes what does not wait", "if r[1] == 'pending' then", "if r[1] then", "orphans"},
+	{"a claim makes rows for orphans", "if r[1] == 'pending' then", "if r[1] == 'pending' or not r[1] then", "orphans"},
+	{"orphans are not counted", "redis.call('HINCRBY', m_orphan, 'count', scanned - #jobs)", "", "orphans"},
+	{"a claim passes no token on", "if headroom > #jobs and allowed > #jobs and", "if false and", "wake"},
+	{"a claim at the limit passes a token on", "if headroom > #jobs and allowed > #jobs and", "if", "wake"},
+	{"a claim spends nothing of the rate", "  spend(tat, spacing, #jobs)\n", "", "limits"},
+	{"a rate catches up all unused time", "tat = math.max(tat, t - slack)", "", "limits"},
+	{"a rate has no slack to pay for its bursts", "local spacing = (period + slack) / max", "local spacing = period / (max + 1)", "limits"},
+	{"a clock that steps back shuts the rate", "tat = math.min(tonumber(tat or 0), t + spacing)", "tat = tonumber(tat or 0)", "limits"},
+	{"a step back is forgotten", "      spend(tat, spacing, 0)\n", "", "limits"},
+	{"retry prefers the worker's maximum", "(job.max or tonumber(max))", "tonumber(max)", "reap"},
+	{"retry counts forgiven attempts", "job.attempts - job.forgiven >=", "job.attempts >=", "reap"},
+	{"retry buries one attempt late", "job.attempts - job.forgiven >=", "job.attempts - job.forgiven >", "settle"},
+	{"retry records no error", "'state', 'scheduled', 'last_error', reason)", "'state', 'scheduled')", "settle"},
+	{"snooze forgives nothing", "redis.call('HSET', row, 'state', 'scheduled', 'forgiven', job.forgiven + 1)", "redis.call('HSET', row, 'state', 'scheduled')", "settle"},
+	{"release forgives nothing", "redis.call('HSET', row, 'state', state, 'forgiven', job.forgiven + 1)", "redis.call('HSET', row, 'state', state)", "settle"},
+	{"release wakes nobody", "    ready(id)\n    wake_workers()\n  end\n  return state", "    ready(id)\n  end\n  return state", "wake"},
+	{"a cancelled job waits again or dies", "  if job.cancel then\n    withdraw(row, job)\n    return 'cancelled'\n  end\n", "", "settle"},
+	{"a cancelled job that lapses waits again", "    if job.cancel then\n      withdraw(row, job)\n    elseif", "    if", "settle"},
+	{"a job that runs is cancelled at once", "if state == 'active' then\n  redis.call('HDEL', row, '-')", "if state == 'awaiting' then\n  redis.call('HDEL', row, '-')", "verbs"},
+	{"a job that has ended is cancelled", "if state ~= 'pending' and state ~= 'scheduled' then", "if false then", "verbs"},
+	{"extend ignores the fence's by", "(by == '' or r[3] == by)", "true", "verbs"},
+	{"extend ignores the fence's attempts", "r[2] == token and (by", "(by", "verbs"},
+	{"extend puts jobs back", " and redis.call('ZSCORE', active, id) then", " then", "verbs"},
+	{"extend puts jobs back without XX", "redis.call('ZADD', active, 'XX', unpack(extended))", "redis.call('ZADD', active, unpack(extended))", ""},
+	{"extend hides a cancellation", "answer = r[4] and 2 or 1", "answer = 1", "verbs"},
+	{"extend starts no grace", "alive(t, lease)\nif #ext", "redis.call('HSET', meta, 'seen', t)\nif #ext", "reap"},
+	{"reap has no grace", "  if grace > t then\n    return 0,", "  if false then\n    return 0,", "reap"},
+	{"the grace never ends", "if t - tonumber(m[1] or 0) > lease / 2 then", "if true then", "reap"},
+	{"a grace outlives a step back of the clock", "grace = 0 -- the clock stepped back", "grace = grace", "reap"},
+	{"reap has no crash budget", "elseif budget > 0 and job.lapses >= budget then", "elseif false then", "reap"},
+	{"a crash budget of nothing buries at once", "elseif budget > 0 and job.lapses >= budget then", "elseif job.lapses >= budget then", "reap"},
+	{"the caller's crash budget wins", "budget = tonumber(redis.call('HGET', meta, 'crash_budget') or budget)", "budget = tonumber(budget)", "reap"},
+	{"reap forgives nothing", "      redis.call('HINCRBY', row, 'forgiven', 1)\n", "", "reap"},
+	{"reap forgets whose lease it took", "'lapses', job.lapses, 'lapsed', job.attempts)", "'lapses', job.lapses)", "settle"},
+	{"reap takes back what does not run", "if r[1] == 'active' then\n      lapsed", "if r[1] then\n      lapsed", "orphans"},
+	{"reap wakes nobody", "      ready(job.id)\n      wake_workers()\n", "      ready(job.id)\n", "wake"},
+	{"promote leaves the jobs in the schedule", "redis.call('ZREM', schedule, unpack(ids))", "", "settle"},
+	{"promote moves what does not wait for its time", "[1] == 'scheduled' then", "[1] then", "orphans"},
+	{"promote wakes nobody", "    if #rows > 0 then\n      wake_workers()\n    end\n", "", "wake"},
+	{"promote forgets when the job was due", "'state', 'pending', 'due', r[2])", "'state', 'pending')", "admit"},
+	{"a job is early", "'-inf', t, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')", "'-inf', t + 3600000, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')", "admit"},
+	{"reprocess keeps the error", "'last_error', 'settled_at', 'lapsed', 'cancel')", "'settled_at', 'lapsed', 'cancel')", "verbs"},
+	{"reprocess forgives nothing", "'forgiven', r[2], 'lapses', 0)", "'lapses', 0)", "keep"},
+	{"reprocess keeps the lapses", "'forgiven', r[2], 'lapses', 0)", "'forgiven', r[2])", "reap"},
+	{"reprocess takes no key", "if r[3] then\n  redis.call('SET'", "if false then\n  redis.call('SET'", "unique"},
+	{"reprocess robs the holder of its key", "if other and other ~= id then", "if false then", "unique"},
+	{"reprocess revives what is not dead", "if r[1] ~= 'dead' then", "if false then", "verbs"},
+	{"reprocess leaves the time of death", "redis.call('ZREM', dead_at, id)", "", "verbs"},
+	{"a death has no time", "redis.call('ZADD', dead_at, at, id)", "", "settle"},
+	{"a freed slot wakes nobody", "redis.call('ZCARD', pending) > 0 then\n    wake_workers()\n  end\nend", "false then\n    wake_workers()\n  end\nend", "wake"},
+	{"every freed slot wakes somebody", "if limit and redis.call('ZCARD', active) == limit - 1 and", "if", "wake"},
+	{"the earliest job does not wake the pump", "if redis.call('ZRANK', schedule, id) == 0 and", "if false and", "wake"},
+	{"every scheduled job wakes the pump", "if redis.call('ZRANK', schedule, id) == 0 and", "if", "wake"},
+	{"tokens pile up", "if redis.call('EXISTS', wake) == 0 then\n    redis.call('LPUSH', wake, 1)\n  end\nend", "redis.call('LPUSH', wake, 1)\nend", "wake"},
+	{"two pumps take turns", "if holder and holder ~= ARGV[2] then", "if false then", "wake"},
+	{"a dead pump holds for ever", "redis.call('SET', pump, ARGV[2], 'PX', 3000)", "redis.call('SET', pump, ARGV[2])", "wake"},
+	{"a leaving process takes another's pump along", "local mine = redis.call('GET', pump) == ARGV[1]", "local mine = true", "wake"},
+	{"expire deletes live jobs", "if read(row, 'state')[1] == state then", "if true then", "orphans"},
+	{"expire leaves the rows", "redis.call('DEL', unpack(rows))", "", "keep"},
+	{"a result is not kept", "redis.call('HSET', row, 'result', result)", "", "keep"},
+	{"the morgue has no cap", "  if over > 0 then\n", "  if false then\n", "keep"},
+	{"a row of another type stops the others", "if string.sub(r.err, 1, 9) == 'WRONGTYPE' then\n    return {}\n  end", "", "orphans"},
+	{"more orphans than one claim sees hide the jobs", "if scanned == SCAN then", "if false then", "orphans"},
+}
+
+// harmless mutations leave out a second lock on a door that another rule has locked already. They are
+// in the table so that nobody thinks that they were forgotten.
+var harmless = map[string]string{
+	"extend puts jobs back without XX": "ZSCORE in the same script has seen the member",
+}
+
+// mutate gives a library in which new stands for every old.
+func mutate(scripts map[string]*script, was, is string) (mutated map[string]*script, hits int) {
+	mutated = maps.Clone(scripts)
+	for name, sc := range scripts {
+		if strings.Contains(sc.text, was) {
+			hits++
+			text := strings.ReplaceAll(sc.text, was, is)
+			sum := sha1.Sum([]byte(text))
+			mutated[name] = &script{sc.name, text, hex.EncodeToString(sum[:]), sc.keys}
+		}
+	}
+	return mutated, hits
+}
+
+// catch plays the suite, the expected subject first, until something fails.
+func catch(s *target, subject string) (by, failed string) {
+	all := suite()
+	subjects := slices.Sorted(maps.Keys(all))
+	slices.SortStableFunc(subjects, func(a, b string) int {
+		return strings.Compare(mark(a != subject), mark(b != subject))
+	})
+	for _, name := range subjects {
+		for _, c := range all[name] {
+			if failed := c.play(s); failed != "" {
+				return name + ": " + c.name, failed
+			}
+		}
+	}
+	return "", ""
+}
+
+func mark(late bool) string {
+	if late {
+		return "b"
+	}
+	return "a"
+}
+
+func TestEveryMutationIsCaught(t *testing.T) {
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			scripts, hits := mutate(ownLibrary(t), m.old, m.new)
+			if hits == 0 {
+				t.Fatalf("no script has the text %q", m.old)
+			}
+			by, failed := catch(onRedis(t, scripts), m.subject)
+			switch {
+			case strings.Contains(failed, "user_script") && !strings.Contains(failed, "WRONGTYPE"):
+				t.Fatalf("the mutated text is no valid script: %s", failed)
+			case by == "" && harmless[m.name] == "":
+				t.Fatal("nothing in the suite fails")
+			case by != "" && harmless[m.name] != "":
+				t.Fatalf("not harmless: %s", by)
+			case by != "" && !strings.HasPrefix(by, m.subject+": "):
+				t.Fatalf("caught in another subject, by %s", by)
+			}
+			t.Logf("caught by %s", by)
+		})
+	}
+}
+
+// silent is a test that only remembers whether it failed.
+type silent struct {
+	testing.TB
+	failed bool
+}
+
+func (s *silent) Helper()               {}
+func (s *silent) Log(...any)            {}
+func (s *silent) Logf(string, ...any)   {}
+func (s *silent) Error(...any)          { s.failed = true }
+func (s *silent) Errorf(string, ...any) { s.failed = true }
+func (s *silent) Fail()                 { s.failed = true }
+func (s *silent) Failed() bool          { return s.failed }
+
+func (s *silent) Fatal(...any)          { s.FailNow() }
+func (s *silent) Fatalf(string, ...any) { s.FailNow() }
+func (s *silent) FailNow() {
+	s.failed = true
+	runtime.Goexit()
+}
+
+// core are the mutations that prove the property test: the rules of the fence, of the lapse and of the
+// count of attempts.
+var core = []string{
+	"the fence ignores by", "the fence ignores attempts", "a lapsed claim cannot settle late",
+	"any waiting job can be settled", "a late settle leaves the job in pending",
+	"a late settle keeps the attempt forgiven", "a used token is used again",
+	"take leaves the job in the active set", "an ended job keeps its key", "a claim counts no attempt",
+	"snooze forgives nothing", "release forgives nothing", "reap forgives nothing",
+	"reap forgets whose lease it took", "reap has no grace",
+	"promote leaves the jobs in the schedule",
+}
+
+func TestRandomHistoriesCatchMutations(t *testing.T) {
+	checks(t, "400")
+	shrink := flag.Lookup("rapid.shrinktime").Value
+	old := shrink.String()
+	if err := shrink.Set("0s"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = shrink.Set(old) })
+	for _, name := range core {
+		t.Run(name, func(t *testing.T) {
+			i := slices.IndexFunc(mutations, func(m mutation) bool { return m.name == name })
+			scripts, _ := mutate(ownLibrary(t), mutations[i].old, mutations[i].new)
+			s := onRedis(t, scripts)
+			play := &silent{TB: t}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				rapid.Check(play, property(func() *target { return s }))
+			}()
+			<-done
+			if !play.failed {
+				t.Fatal("no history fails")
+			}
+		})
+	}
+}
