@@ -38,6 +38,8 @@ type boundKind struct {
 	retain      time.Duration
 	decode      func(version int, payload []byte) (any, error)
 	run         HandleFunc
+	entry       kindEntry
+	retired     bool  // what is left of it is discarded
 	err         error // a fault that NewWorker reports
 }
 
@@ -160,12 +162,17 @@ func payloadOf[J any](d *Delivery) (J, error) {
 	return job, nil
 }
 
+// entryOf is what the registry says of a job.
+func entryOf[J any](spec Spec[J]) kindEntry {
+	return kindEntry{max(spec.Version, 1), reflect.TypeFor[J]().PkgPath(), spec.Redacted}
+}
+
 func newBoundKind[J Payload[J]](old []Old[J]) *boundKind {
 	var zero J
 	spec := zero.EmqSpec()
 	k := &boundKind{
 		queue: spec.Queue, kind: spec.Kind, aliases: spec.Aliases, version: max(spec.Version, 1),
-		attempts: spec.Attempts, timeout: spec.Timeout, backoff: spec.Backoff, retain: spec.Retain,
+		attempts: spec.Attempts, timeout: spec.Timeout, backoff: spec.Backoff, retain: spec.Retain, entry: entryOf(spec),
 	}
 	if k.attempts < 1 || k.timeout <= 0 {
 		k.err = fmt.Errorf("%s declares attempts=%d and timeout=%v: both must be positive", reflect.TypeFor[J](), k.attempts, k.timeout)

@@ -30,6 +30,8 @@ type Client struct {
 	mu     sync.Mutex
 	queues map[string]*scripts.Queue
 	closed sync.Once
+
+	announced sync.Map // "queue/kind" of the kinds that the registry knows from this client
 }
 
 type clientConfig struct {

@@ -47,6 +47,7 @@ func (d door) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	if len(bad) > 0 {
 		return receipts, &BatchError{bad}
 	}
+	d.c.announce(ctx, jobs)
 	src := newMark()
 	var errs []error
 	for start := 0; start < len(jobs); start += chunk {

@@ -2,6 +2,7 @@ package emq
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -56,6 +57,12 @@ const (
 
 // fetch claims as many jobs as there are free slots and starts each in a goroutine of its own.
 func (c *consumer) fetch(ctx context.Context, ok func()) error {
+	if err := c.join(ctx); errors.Is(err, ErrPartialQueue) {
+		c.w.fail(err)
+		return nil
+	} else if err != nil {
+		return err
+	}
 	for {
 		n := c.acquire(ctx)
 		if n == 0 {

@@ -21,6 +21,7 @@ type Job struct {
 	lane        string
 	unique      string
 	mode        UniqueMode
+	entry       kindEntry
 	options
 	err error
 }
@@ -88,6 +89,7 @@ func WithHeader(key, value string) Option {
 func New[J Payload[J]](payload J, opts ...Option) Job {
 	spec := payload.EmqSpec()
 	job := Job{kind: spec.Kind, queue: spec.Queue, version: max(spec.Version, 1), value: payload, mode: spec.UniqueFor}
+	job.entry = entryOf(spec)
 	for _, opt := range opts {
 		opt(&job.options)
 	}

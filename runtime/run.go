@@ -125,6 +125,10 @@ func (r *run) decode() (payload any, refusal *settlement) {
 	if r.kind == nil {
 		return nil, r.unknown("kind")
 	}
+	if r.kind.retired {
+		r.logger().Info("emq: a job of a retired kind is discarded")
+		return nil, r.discard(EventDiscarded)
+	}
 	if r.job.Version > r.kind.version {
 		return nil, r.unknown("version")
 	}

@@ -31,6 +31,10 @@ type WorkerConfig struct {
 	// for no limit. It is apart from the attempts: a lost lease costs none.
 	CrashBudget int
 
+	// AllowPartial serves queues of which other packages than the bound ones are known to have jobs there;
+	// otherwise Run fails with ErrPartialQueue.
+	AllowPartial bool
+
 	Middleware []Middleware // around every handler; the first is the outermost
 	Logger     *slog.Logger // the client's by default
 	Observer   Observer     // the client's by default
@@ -56,6 +60,7 @@ type Worker struct {
 	started atomic.Bool
 	abort   chan struct{}
 	aborted sync.Once
+	fatal   chan error // the first error that ends Run
 
 	// set by Run, before anything uses them
 	life     context.Context // of heartbeats and settles: the last thing to end
@@ -81,6 +86,7 @@ func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error
 	w := &Worker{
 		client: c, cfg: cfg, log: cfg.Logger, observer: cfg.Observer, tag: newMark(),
 		slots: make(chan struct{}, cfg.Concurrency), abort: make(chan struct{}),
+		fatal: make(chan error, 1),
 	}
 	for _, name := range slices.Sorted(mapKeys(byQueue)) {
 		if len(cfg.Only) == 0 || slices.Contains(cfg.Only, name) {
@@ -195,7 +201,8 @@ func byQueue(kinds []*boundKind) (map[string][]*boundKind, []error) {
 // with ErrShutdown and they have HardStop; what is left is handed back, which costs no attempt. The
 // server being away is no error: Run goes on when it is back.
 //
-// It returns nil after a stop, and an error if it was called before.
+// It returns nil after a stop; ErrPartialQueue if a queue carries jobs of packages that are not bound;
+// and an error if it was called before.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return fmt.Errorf("%w: a worker runs once: make another with NewWorker", ErrInvalid)
@@ -218,9 +225,11 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.loops.start(w, claims, &front, "wait "+p.consumers[0].q.Name(), p.loop)
 	}
 
+	var fatal error
 	select {
 	case <-ctx.Done():
 	case <-w.abort:
+	case fatal = <-w.fatal:
 	}
 	stopClaims()
 	w.await(done(&front), w.cfg.HardStop)
@@ -236,7 +245,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	// a call to a server that does not answer ends by its own timeout, after Run if it must
 	w.await(done(&back), farewell)
 	w.await(done(&front), farewell)
-	return nil
+	return fatal
 }
 
 // await waits for an end, but not longer than d nor after Abort; it answers whether the end came.
@@ -321,6 +330,14 @@ func RunUntilSignal(ctx context.Context, w *Worker) error {
 		}
 	})
 	return w.Run(ctx)
+}
+
+// fail ends Run with an error after a graceful stop.
+func (w *Worker) fail(err error) {
+	select {
+	case w.fatal <- err:
+	default: // another came first
+	}
 }
 
 // parkers makes one for each blocked connection: one in all, but one a queue on a cluster, where the
