@@ -99,7 +99,7 @@ func (p *pump) beat() (time.Duration, error) {
 }
 
 func (p *pump) setHolder(holder bool) {
-	if p.holder.Swap(holder) != holder && p.c.parker != nil {
+	if p.holder.Swap(holder) != holder {
 		p.c.parker.change()
 	}
 }

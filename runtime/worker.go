@@ -215,14 +215,14 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	claims, stopClaims := context.WithCancel(ctx)
 	defer stopClaims()
-	var front, back sync.WaitGroup // what ends with the claims, and what ends last
+	var front, back sync.WaitGroup  // what ends with the claims, and what ends last
+	for _, p := range w.parkers() { // before the consumers, which tell their parker of changes
+		w.loops.start(w, claims, &front, "wait "+p.consumers[0].q.Name(), p.loop)
+	}
 	for _, c := range w.consumers {
 		w.loops.start(w, claims, &front, "fetch "+c.q.Name(), c.fetch)
 		w.loops.start(w, claims, &front, "pump "+c.q.Name(), c.pump.loop)
 		w.loops.start(w, life, &back, "heartbeat "+c.q.Name(), c.beat)
-	}
-	for _, p := range w.parkers() {
-		w.loops.start(w, claims, &front, "wait "+p.consumers[0].q.Name(), p.loop)
 	}
 
 	var fatal error
@@ -237,7 +237,6 @@ func (w *Worker) Run(ctx context.Context) error {
 	if !w.await(w.running.zero(), w.cfg.SoftStop) {
 		cancelHandlers(ErrShutdown)
 		if !w.await(w.running.zero(), w.cfg.HardStop) {
-			cancelHandlers(ErrShutdown)
 			w.abandon()
 		}
 	}
