@@ -1,0 +1,52 @@
+# make lists the verbs. Each is one command; none needs anything but Go, and test a redis-server, which it
+# installs where apt-get can.
+
+GO           ?= go
+PKGS         ?= ./...
+TESTFLAGS    ?=
+# A pinned linter in a module of its own (tools/go.mod), so that it never enters the product's go.mod.
+STATICCHECK  := $(GO) tool -modfile=tools/go.mod staticcheck
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint fmt vet staticcheck generated generate race redis-server bench quickstart
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: redis-server lint generated race ## all that must hold: lint, generated files, every test under the race detector
+
+lint: fmt vet staticcheck ## gofmt, go vet, staticcheck
+
+# Test data of the generator is kept as its output is written, right or wrong.
+fmt:
+	@out=$$(git ls-files --cached --others --exclude-standard '*.go' | xargs -r ls -d 2>/dev/null | xargs -r gofmt -l -s); \
+	if [ -n "$$out" ]; then echo "not formatted (gofmt -s -w):"; echo "$$out"; exit 1; fi
+
+vet:
+	$(GO) vet $(PKGS)
+
+staticcheck:
+	$(STATICCHECK) $(PKGS)
+
+generated: ## fail if a generated file is out of date
+	$(GO) run ./cmd/emqgen -check ./examples/...
+
+generate: ## write the generated files of the examples
+	$(GO) generate .
+
+# Two packages at a time at most: their timing tests have a server process each.
+race:
+	$(GO) test -race -timeout 15m -p 2 $(TESTFLAGS) $(PKGS)
+
+redis-server:
+	@if command -v redis-server >/dev/null; then exit 0; fi; \
+	if ! command -v apt-get >/dev/null; then \
+	  echo "the tests need redis-server (6.2 or later) in the PATH, and there is no apt-get to install it with" >&2; exit 1; fi; \
+	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; \
+	$$sudo apt-get update -q && $$sudo apt-get install -q -y redis-server
+
+bench: redis-server ## no-op jobs through the worker, beside a bare loop over the same scripts
+	$(GO) test -run '^$$' -bench Process ./runtime
+
+quickstart: ## the example that needs nothing but Go; EMQ_URL=redis://... runs it on a server
+	$(GO) run ./examples/quickstart

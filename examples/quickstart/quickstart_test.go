@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/echomq/emq/internal/redistest"
+)
+
+func TestQuickstartShowsEverythingThatItPromises(t *testing.T) {
+	t.Run("in process", func(t *testing.T) { check(t, "") })
+	t.Run("redis", func(t *testing.T) {
+		server := redistest.Start(t)
+		check(t, server.URL())
+		if size, err := server.Command("DBSIZE"); err != nil || size != ":0" {
+			t.Errorf("keys left on a server that was lent: %s, %v", size, err)
+		}
+	})
+}
+
+func check(t *testing.T, url string) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := run(t.Context(), &out, url); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	for _, want := range []string{
+		"enqueued   1002 jobs of two kinds",
+		"progress   ",
+		"retried    52 times; order 10 had its receipt at attempt 2",
+		"scheduled  the job ran ",
+		"stale      the frozen worker's completion was refused: emq: stale claim",
+		"was dead after 3 attempts and is done now",
+		"totals     enqueued 1002 = completed 1002; retried 52, dead and reprocessed 1, taken back ",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, &out)
+		}
+	}
+}
+
+func TestQuickstartSaysWhatIsWrongWithItsServer(t *testing.T) {
+	for _, url := range []string{"no-url", "redis://127.0.0.1:1"} {
+		if err := run(t.Context(), new(bytes.Buffer), url); err == nil || !strings.Contains(err.Error(), "open") && !strings.Contains(err.Error(), "URL") {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
