@@ -289,7 +289,14 @@ func (h handover) expect(m *model, _ stamp) answer {
 		m.wakeUp = true
 	}
 	m.wake = true
+	delete(m.nudges, h.Tag)
 	return answer{Says: "left"}
+}
+
+func (n nudge) expect(m *model, now stamp) answer {
+	l := m.nudges[n.Tag]
+	m.nudges[n.Tag] = modelNudge{l.tokens + 1, now + 60_000}
+	return answer{Says: "nudged"}
 }
 
 func (wakeOne) expect(m *model, _ stamp) answer {

@@ -24,6 +24,13 @@ type model struct {
 	wake   bool
 	wakeUp bool // wake:pump
 	pump   modelLock
+	nudges map[string]modelNudge // wake:<tag>, by the tag of a process
+}
+
+// modelNudge is the list of a process that waits alone.
+type modelNudge struct {
+	tokens int
+	until  stamp
 }
 
 type modelJob struct {
@@ -46,6 +53,7 @@ func newModel(base string) *model {
 	return &model{
 		base: base, jobs: map[string]*modelJob{}, spoilt: map[string]bool{}, ghosts: map[string]map[string]stamp{},
 		locks: map[string]modelLock{}, meta: map[string]string{}, metaAt: map[string]stamp{}, counts: map[string]int{},
+		nudges: map[string]modelNudge{},
 	}
 }
 
@@ -173,6 +181,7 @@ func (m *model) bury(j *modelJob, reason string, now stamp) {
 // pass lets the keys expire whose time is over.
 func (m *model) pass(now stamp) {
 	maps.DeleteFunc(m.locks, func(_ string, l modelLock) bool { return l.until > 0 && l.until <= now })
+	maps.DeleteFunc(m.nudges, func(_ string, l modelNudge) bool { return l.until <= now })
 	if m.pump.until > 0 && m.pump.until <= now {
 		m.pump = modelLock{}
 	}
@@ -200,6 +209,10 @@ func (m *model) shift(d stamp) {
 	for k, l := range m.locks {
 		move(&l.until)
 		m.locks[k] = l
+	}
+	for k, l := range m.nudges {
+		move(&l.until)
+		m.nudges[k] = l
 	}
 	for k, t := range m.metaAt {
 		move(&t)
@@ -246,6 +259,9 @@ func (m *model) render() space {
 	if m.wakeUp {
 		put("wake:pump", value{Type: "list", Items: []string{"1"}})
 	}
+	for tag, l := range m.nudges {
+		put("wake:"+tag, value{Type: "list", Items: slices.Repeat([]string{"1"}, l.tokens), Ends: l.until})
+	}
 	if m.pump.holder != "" {
 		put("pump", value{Type: "string", Items: []string{m.pump.holder}, Ends: m.pump.until})
 	}
@@ -284,6 +300,10 @@ func (m *model) adopt(sp space) {
 	for k, l := range m.locks {
 		l.until = sp[m.base+"de:"+k].Ends
 		m.locks[k] = l
+	}
+	for tag, l := range m.nudges {
+		l.until = sp[m.base+"wake:"+tag].Ends
+		m.nudges[tag] = l
 	}
 	m.metaAt = maps.Clone(sp[m.base+"meta"].At)
 	if m.metaAt == nil {

@@ -107,6 +107,8 @@ var mutations = []mutation{
 	{"two pumps take turns", "if holder and holder ~= ARGV[2] then", "if false then", "wake"},
 	{"a dead pump holds for ever", "redis.call('SET', pump, ARGV[2], 'PX', 3000)", "redis.call('SET', pump, ARGV[2])", "wake"},
 	{"a leaving process takes another's pump along", "local mine = redis.call('GET', pump) == ARGV[1]", "local mine = true", "wake"},
+	{"a nudge stays for ever", "redis.call('PEXPIRE', private, 60000)", "", "wake"},
+	{"a leaving process leaves its own list behind", "redis.call('DEL', private)", "", "wake"},
 	{"expire deletes live jobs", "if read(row, 'state')[1] == state then", "if true then", "orphans"},
 	{"expire leaves the rows", "redis.call('DEL', unpack(rows))", "", "keep"},
 	{"a result is not kept", "redis.call('HSET', row, 'result', result)", "", "keep"},

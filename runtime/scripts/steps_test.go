@@ -91,6 +91,7 @@ type (
 	pump      Pump
 	handover  struct{ Tag string }
 	wakeOne   struct{}
+	nudge     struct{ Tag string }
 	reprocess struct{ ID string }
 	cancel    struct{ ID string }
 )
@@ -197,6 +198,10 @@ func (h handover) call(ctx context.Context, s *target) answer {
 
 func (wakeOne) call(ctx context.Context, s *target) answer {
 	return says("woke", s.queue.Wake(ctx))
+}
+
+func (n nudge) call(ctx context.Context, s *target) answer {
+	return says("nudged", s.queue.Nudge(ctx, n.Tag))
 }
 
 func (r reprocess) call(ctx context.Context, s *target) answer {

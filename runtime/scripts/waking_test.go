@@ -112,6 +112,15 @@ func wakeScenarios() []scenario {
 			s.pumpWoken(true)
 			s.all(handover{"process1"}, pump{Tag: "process2", Limit: 100, Lease: lease})
 		}},
+		{"a nudge reaches one process alone and leaves nothing behind", func(s *scene) {
+			s.all(nudge{"process1"}, nudge{"process2"}, nudge{"process1"})
+			s.woken(false)
+			s.all(handover{"process1"})
+			s.pass(59 * time.Second)
+			s.all(nudge{"process1"})
+			s.pass(30 * time.Second)
+			s.pass(time.Minute)
+		}},
 		{"a pump that beats no more is free after its time", func(s *scene) {
 			s.all(pump{Tag: "process1", Limit: 100, Lease: lease})
 			s.says("idle=false", claimBy("mine0001"))

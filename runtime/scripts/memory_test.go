@@ -1,0 +1,72 @@
+package scripts
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/echomq/emq/internal/redistest"
+)
+
+// TestNoMemory: at maxmemory work is refused at the door, and what is inside is still beaten, settled
+// and drained.
+func TestNoMemory(t *testing.T) {
+	server := redistest.Start(t, "--maxmemory-policy", "noeviction")
+	if failed := (scenario{"no memory", noMemory}).play(newTarget(t, server.Addr(), 0, ownLibrary(t))); failed != "" {
+		t.Fatal(failed)
+	}
+	// and it is the order of the writes that does it
+	for _, first := range []string{"redis.call('HDEL', meta, '-')", "redis.call('HDEL', m_stale, '-')", "redis.call('HDEL', row, '-')"} {
+		scripts, hits := mutate(ownLibrary(t), first, "")
+		s := newTarget(t, server.Addr(), 0, scripts)
+		s.must("CONFIG", "SET", "maxmemory", "0")
+		if failed := (scenario{"no memory", noMemory}).play(s); hits == 0 || !strings.Contains(failed, "OOM") {
+			t.Errorf("without %s, in %d scripts: %.300s", first, hits, failed)
+		}
+	}
+}
+
+func noMemory(s *scene) {
+	s.enterMany(40)
+	s.all(later(jobA, delay), claim{Lease: lease, N: 20, By: "mine0001"}, popWake())
+	s.all(kill{fenceOf(jobN(19), 1, "mine0001"), "poisoned"}, popPump())
+	s.pass(delay2)
+	s.must("CONFIG", "SET", "maxmemory", "1")
+	ctx := context.Background()
+	for _, e := range []enqueue{enter(jobB), later(jobB, delay), only(jobB), onlyFor(jobB, delay)} {
+		got := e.call(ctx, s.target)
+		if !strings.Contains(got.Says, "OOM") {
+			failf("%+v answers %q", e, got.Says)
+		}
+		s.compare(s.nowAfter(s.at), answer{}, answer{})
+	}
+	var fences []Fence
+	for i := range 19 {
+		fences = append(fences, fenceOf(jobN(i), 1, "mine0001"))
+	}
+	s.says(strings.TrimSpace(strings.Repeat("1 ", 19)), extend{lease, fences})
+	for i, f := range fences[:9] {
+		v := verbs(f)[i]
+		s.says(v.ok, v.step)
+		s.do(v.step)
+	}
+	s.says("EMQSTALE", complete{Fence: fenceOf(jobN(10), 7, "mine0001")})
+	s.says("cancelling", cancel{jobN(10)})
+	s.says("cancelled", kill{fenceOf(jobN(10), 1, "mine0001"), "poisoned"})
+	s.says("moved 1", promote{100})
+	s.says("cancelled", cancel{jobA})
+	s.says("revived", reprocess{jobN(19)})
+	s.takes(2, claim{Lease: lease, N: 2, By: "other001"})
+	s.all(wakeOne{})
+	s.says("pumped 0 0 0", pump{Tag: "process1", Budget: 5, Limit: 100, Lease: lease})
+	s.all(nudge{"process1"}, handover{"process1"})
+	s.must("CONFIG", "SET", "maxmemory", "0") // what lets time pass is no script of the queue
+	s.pass(2 * lease)
+	s.all(reap{5, 100, lease})
+	s.pass(lease/3 + time.Minute)
+	s.must("CONFIG", "SET", "maxmemory", "1")
+	s.says("moved 11", reap{5, 100, lease})
+	s.all(expire{100})
+	s.must("CONFIG", "SET", "maxmemory", "0")
+}
