@@ -21,7 +21,7 @@ const (
 )
 
 // start runs f in a goroutine until it returns nil or ctx ends.
-func (l *loops) start(w *Worker, ctx context.Context, wg *sync.WaitGroup, name string, f func(context.Context, func()) error) {
+func (l *loops) start(ctx context.Context, w *Worker, wg *sync.WaitGroup, name string, f func(context.Context, func()) error) {
 	wg.Go(func() {
 		pause := firstPause
 		warn := sparse{}

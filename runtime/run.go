@@ -91,6 +91,7 @@ func (r *run) main() {
 	defer r.leave()
 	suspect := r.job.Lapses >= suspectLapses
 	if suspect && !r.c.w.suspect.CompareAndSwap(false, true) {
+		r.returned.Store(true)
 		r.settle(r.handBack(jitter(r.c.w.cfg.Lease)))
 		return
 	}
@@ -111,7 +112,7 @@ func (r *run) main() {
 		r.returned.Store(true)
 		cause := context.Cause(ctx)
 		release()
-		r.settle(r.outcome(cause))
+		r.settle(r.judge(cause))
 	}()
 	r.err = r.handle(ctx)
 }
@@ -132,12 +133,19 @@ func (r *run) decode() (payload any, refusal *settlement) {
 	if r.job.Version > r.kind.version {
 		return nil, r.unknown("version")
 	}
+	exited := true
 	defer func() {
-		if p := recover(); p != nil {
+		p := recover()
+		switch {
+		case p != nil:
 			payload, refusal = nil, r.undecodable(fmt.Errorf("panic: %v", p))
+		case exited: // by runtime.Goexit: nothing but deferred calls will run
+			r.returned.Store(true)
+			r.settle(r.undecodable(errGoexit))
 		}
 	}()
 	payload, err := r.kind.decode(r.job.Version, r.job.Payload)
+	exited = false
 	if err != nil {
 		return nil, r.undecodable(err)
 	}
@@ -163,15 +171,27 @@ func (r *run) unknown(what string) *settlement {
 //
 //go:noinline
 func (r *run) handle(ctx context.Context) (err error) {
+	exited := true
 	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-			r.logger().Error("emq: the handler panicked", "panic", p, "stack", string(debug.Stack()))
+		p := recover()
+		switch {
+		case p != nil:
+			err = r.panicked(p)
+		case exited:
+			r.err = fmt.Errorf("%w\n%s", errGoexit, debug.Stack())
+			r.logger().Error("emq: "+errGoexit.Error(), "stack", string(debug.Stack()))
 		}
 	}()
 	err = r.kind.run(ctx, r.delivery)
+	exited = false
 	runtime.KeepAlive(r)
 	return err
+}
+
+func (r *run) panicked(p any) error {
+	stack := debug.Stack()
+	r.logger().Error("emq: the handler panicked", "panic", fmt.Sprint(p), "stack", string(stack))
+	return fmt.Errorf("panic: %v\n%s", p, stack)
 }
 
 // checkStuck tells whether the handler has overrun its timeout by HardStop, and reports it once. Its

@@ -217,12 +217,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopClaims()
 	var front, back sync.WaitGroup  // what ends with the claims, and what ends last
 	for _, p := range w.parkers() { // before the consumers, which tell their parker of changes
-		w.loops.start(w, claims, &front, "wait "+p.consumers[0].q.Name(), p.loop)
+		w.loops.start(claims, w, &front, "wait "+p.consumers[0].q.Name(), p.loop)
 	}
 	for _, c := range w.consumers {
-		w.loops.start(w, claims, &front, "fetch "+c.q.Name(), c.fetch)
-		w.loops.start(w, claims, &front, "pump "+c.q.Name(), c.pump.loop)
-		w.loops.start(w, life, &back, "heartbeat "+c.q.Name(), c.beat)
+		w.loops.start(claims, w, &front, "fetch "+c.q.Name(), c.fetch)
+		w.loops.start(claims, w, &front, "pump "+c.q.Name(), c.pump.loop)
+		w.loops.start(life, w, &back, "heartbeat "+c.q.Name(), c.beat)
 	}
 
 	var fatal error
