@@ -39,8 +39,9 @@ var (
 var (
 	// ErrTimeout: the run took longer than the kind's timeout. It counts as a failed attempt.
 	ErrTimeout = errors.New("emq: the handler's timeout has passed")
-	// ErrLeaseLost: the job may run elsewhere. Whatever the handler returns, only a completion is sent,
-	// and the server refuses that too if somebody else has claimed the job.
+	// ErrLeaseLost: the job may run elsewhere. For a plain error nothing is sent; a completion and what
+	// the handler asks for (RetryIn, Snooze, Discard, Dead) is, and the server refuses it if somebody
+	// else has claimed the job.
 	ErrLeaseLost = errors.New("emq: the lease was lost")
 	// ErrCancelled: somebody cancelled the job. It ends as cancelled unless it completes first.
 	ErrCancelled = errors.New("emq: the job was cancelled")

@@ -19,6 +19,21 @@ type settlement struct {
 	ends  bool // the job is deleted, so "gone" after a resend is this settle's own doing
 }
 
+// judge is outcome, where the user's methods may panic: an error's text may sit on a nil pointer, a
+// result may have a method that encodes it.
+func (r *run) judge(cause error) (s *settlement) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.err = fmt.Errorf("the handler returned a %T that cannot be read: %w", r.err, r.panicked(p))
+			s = r.outcome(cause)
+		}
+	}()
+	if r.err != nil {
+		_ = r.err.Error() // here and not where it is logged
+	}
+	return r.outcome(cause)
+}
+
 // outcome chooses the settle for what the handler returned, under the cause that ended its context.
 // nil: nothing is sent.
 func (r *run) outcome(cause error) *settlement {
