@@ -79,9 +79,7 @@ func (c *consumer) fetch(ctx context.Context, ok func()) error {
 			c.handBackAll(claimed.Jobs)
 			return nil
 		}
-		for _, job := range claimed.Jobs {
-			c.start(job)
-		}
+		c.startAll(claimed.Jobs)
 		if len(claimed.Jobs) < n && !c.park(ctx, claimed) {
 			return nil
 		}

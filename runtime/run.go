@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,7 +73,18 @@ func (c *consumer) registered() []*run {
 	return runs
 }
 
-func (c *consumer) start(job scripts.ClaimedJob) { go c.register(job).main() }
+// startAll starts the jobs of one claim, each in a goroutine of its own.
+func (c *consumer) startAll(jobs []scripts.ClaimedJob) {
+	var suspects sync.WaitGroup
+	for _, job := range jobs {
+		if job.Lapses >= suspectLapses {
+			suspects.Add(1)
+		}
+	}
+	for _, job := range jobs {
+		go c.register(job).main(&suspects)
+	}
+}
 
 // leave frees the slot: not before the handler has returned and its settle has a verdict.
 func (r *run) leave() {
@@ -87,16 +99,23 @@ func (r *run) leave() {
 // errGoexit stands until the handler has returned.
 var errGoexit = errors.New("the handler called runtime.Goexit")
 
-func (r *run) main() {
+func (r *run) main(suspects *sync.WaitGroup) {
 	defer r.leave()
-	suspect := r.job.Lapses >= suspectLapses
-	if suspect && !r.c.w.suspect.CompareAndSwap(false, true) {
-		r.returned.Store(true)
-		r.settle(r.handBack(jitter(r.c.w.cfg.Lease)))
-		return
-	}
-	if suspect {
+	if r.job.Lapses >= suspectLapses {
+		if !r.c.w.suspect.CompareAndSwap(false, true) {
+			defer suspects.Done()
+			r.returned.Store(true)
+			r.settle(r.handBack(jitter(r.c.w.cfg.Lease)))
+			return
+		}
 		defer r.c.w.suspect.Store(false)
+		suspects.Done()
+		suspects.Wait()
+		if r.ctx.Err() != nil { // a stop, or the lease was lost meanwhile
+			r.returned.Store(true)
+			r.settle(r.handBack(0))
+			return
+		}
 	}
 	payload, refusal := r.decode()
 	if refusal != nil {
@@ -104,8 +123,9 @@ func (r *run) main() {
 		r.settle(refusal)
 		return
 	}
-	r.overdue.Store(r.began.Add(r.kind.timeout + r.c.w.cfg.HardStop).UnixNano())
-	ctx, release := context.WithDeadlineCause(r.ctx, r.began.Add(r.kind.timeout), ErrTimeout)
+	deadline := time.Now().Add(r.kind.timeout)
+	r.overdue.Store(deadline.Add(r.c.w.cfg.HardStop).UnixNano())
+	ctx, release := context.WithDeadlineCause(r.ctx, deadline, ErrTimeout)
 	r.delivery = &Delivery{Info: r.info, Payload: payload}
 	r.err = errGoexit
 	defer func() { // also after runtime.Goexit
@@ -118,7 +138,9 @@ func (r *run) main() {
 }
 
 // suspectLapses: a job that has lost so many leases may be what kills the processes, so it runs alone
-// among its like: a process runs one at a time, and the innocent ones do not go down with it again.
+// among its like: a process runs one at a time, and the innocent ones do not go down with it again. It
+// begins when the others of its claim are handed back; one that kills its process at once would take
+// them along before.
 const suspectLapses = 2
 
 // decode gives the typed payload, or the settlement of a job that cannot run here.
