@@ -164,7 +164,11 @@ func (r *run) abandon(ctx context.Context) {
 		return
 	}
 	r.cancel(ErrShutdown)
-	if _, err := r.c.q.Release(ctx, r.job.Fence, 0); err != nil {
+	v, err := r.c.q.Release(ctx, r.job.Fence, 0)
+	if v.Again || scripts.IsRefusal(err) {
+		return // its settle came first, or somebody else has it
+	}
+	if err != nil {
 		r.logger().Warn("emq: a job was not handed back at the stop; it runs again when its lease ends", "error", err)
 		return
 	}

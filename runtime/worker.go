@@ -207,6 +207,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return fmt.Errorf("%w: a worker runs once: make another with NewWorker", ErrInvalid)
 	}
+	select {
+	case <-w.abort: // before Run
+		return nil
+	default:
+	}
 	life, endLife := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLife()
 	handlers, cancelHandlers := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -232,7 +237,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	case fatal = <-w.fatal:
 	}
 	stopClaims()
-	w.await(done(&front), w.cfg.HardStop)
+	claimed := done(&front)
+	if !w.await(claimed, w.cfg.HardStop) {
+		within(claimed, farewell) // after Abort too: a claim under way brings jobs that must be handed back
+	}
 	w.handOver()
 	if !w.await(w.running.zero(), w.cfg.SoftStop) {
 		cancelHandlers(ErrShutdown)
@@ -242,9 +250,22 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	endLife()
 	// a call to a server that does not answer ends by its own timeout, after Run if it must
-	w.await(done(&back), farewell)
-	w.await(done(&front), farewell)
+	if within(done(&back), farewell) {
+		within(claimed, farewell)
+	}
 	return fatal
+}
+
+// within waits for an end, but not longer than d.
+func within(end <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-end:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // await waits for an end, but not longer than d nor after Abort; it answers whether the end came.
