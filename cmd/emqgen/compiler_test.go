@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/generate"
 )
 
 const declaration = `package jobs
@@ -128,9 +131,14 @@ func TestTheCompilerFindsWhatDoesNotFit(t *testing.T) {
 func generateAll(t *testing.T, dir string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), dir, goEnviron(), []string{"./..."}, &stdout, &stderr); code != 0 {
+	if code := run(context.Background(), callIn(dir, &stdout, &stderr), []string{"./..."}); code != 0 {
 		t.Fatalf("emqgen: exit status %d\n%s", code, &stderr)
 	}
+}
+
+// callIn is a call in a directory, for a runtime that serves every feature.
+func callIn(dir string, stdout, stderr io.Writer) generate.Call {
+	return generate.Call{Dir: dir, Env: goEnviron(), Stdout: stdout, Stderr: stderr}
 }
 
 func goEnviron() []string {
@@ -160,7 +168,7 @@ func TestTwoRunsAtOnceLeaveOneWholeFile(t *testing.T) {
 	for range runs {
 		go func() {
 			var out bytes.Buffer
-			codes <- run(context.Background(), dir, goEnviron(), nil, &out, &out)
+			codes <- run(context.Background(), callIn(dir, &out, &out), nil)
 		}()
 	}
 	for range runs {
@@ -169,7 +177,7 @@ func TestTwoRunsAtOnceLeaveOneWholeFile(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if code := run(context.Background(), dir, goEnviron(), []string{"-check"}, &out, &out); code != 0 {
+	if code := run(context.Background(), callIn(dir, &out, &out), []string{"-check"}); code != 0 {
 		t.Errorf("the file is not whole:\n%s", &out)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))

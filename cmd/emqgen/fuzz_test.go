@@ -41,7 +41,7 @@ func FuzzGenerate(f *testing.F) {
 			}
 		}
 		var stdout, stderr bytes.Buffer
-		code := run(context.Background(), dir, goEnviron(), nil, &stdout, &stderr)
+		code := run(context.Background(), callIn(dir, &stdout, &stderr), nil)
 		got, err := os.ReadFile(output)
 		if strings.Contains(stderr.String(), "EMQ009") {
 			t.Fatalf("an internal error:\n%s", &stderr)
@@ -62,7 +62,7 @@ func FuzzGenerate(f *testing.F) {
 			t.Fatalf("not formatted (%v):\n%s", err, got)
 		}
 		stdout.Reset()
-		if code := run(context.Background(), dir, goEnviron(), []string{"-check"}, &stdout, &stderr); code != 0 {
+		if code := run(context.Background(), callIn(dir, &stdout, &stderr), []string{"-check"}); code != 0 {
 			t.Fatalf("-check: exit status %d\n%s%s", code, &stdout, &stderr)
 		}
 	})

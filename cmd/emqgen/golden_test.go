@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,6 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/check"
+	"github.com/echomq/emq/cmd/emqgen/internal/generate"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens and docs/generator.md from what emqgen says now")
@@ -85,7 +89,17 @@ func runInScript(ts *testscript.TestScript, want int, args []string) {
 }
 
 func runEmqgen(ts *testscript.TestScript, args []string) int {
-	return run(context.Background(), ts.MkAbs("."), scriptEnv(ts), args, ts.Stdout(), ts.Stderr())
+	return run(context.Background(), scriptCall(ts, ts.Stdout(), ts.Stderr()), args)
+}
+
+// scriptCall is a call of a script. Goldens are for a runtime that serves every feature, because they
+// are to outlive what one version lacks; those of what it lacks say so with env RUNTIME=this.
+func scriptCall(ts *testscript.TestScript, stdout, stderr io.Writer) generate.Call {
+	call := generate.Call{Dir: ts.MkAbs("."), Env: scriptEnv(ts), Stdout: stdout, Stderr: stderr}
+	if ts.Getenv("RUNTIME") == "this" {
+		call.NotServed = check.NotServed()
+	}
+	return call
 }
 
 // scriptEnv is the environment of a script, as far as the go command looks at it.
@@ -104,7 +118,7 @@ func runTwice(ts *testscript.TestScript, args []string) string {
 	}
 	before := written(ts)
 	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), ts.MkAbs("."), scriptEnv(ts), args, &stdout, &stderr); code != 0 {
+	if code := run(context.Background(), scriptCall(ts, &stdout, &stderr), args); code != 0 {
 		return stderr.String()
 	}
 	return cmp.Diff(before, written(ts))

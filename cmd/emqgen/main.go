@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strings"
 
+	"github.com/echomq/emq/cmd/emqgen/internal/check"
 	"github.com/echomq/emq/cmd/emqgen/internal/generate"
 )
 
@@ -55,13 +56,14 @@ func main() {
 		fmt.Fprintln(os.Stderr, "emqgen:", err)
 		os.Exit(generate.Failed)
 	}
-	code := run(ctx, dir, os.Environ(), os.Args[1:], os.Stdout, os.Stderr)
+	call := generate.Call{Dir: dir, Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, NotServed: check.NotServed()}
+	code := run(ctx, call, os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// run is the command with everything that it takes from its process.
-func run(ctx context.Context, dir string, env, args []string, stdout, stderr io.Writer) int {
+// run is the command; the call holds what it takes from its process.
+func run(ctx context.Context, call generate.Call, args []string) int {
 	flags := flag.NewFlagSet("emqgen", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	check := flags.Bool("check", false, "")
@@ -71,7 +73,7 @@ func run(ctx context.Context, dir string, env, args []string, stdout, stderr io.
 	err := flags.Parse(args)
 	switch {
 	case err == flag.ErrHelp:
-		if _, err := io.WriteString(stdout, usage); err != nil {
+		if _, err := io.WriteString(call.Stdout, usage); err != nil {
 			return generate.Failed
 		}
 		return generate.Fine
@@ -83,10 +85,10 @@ func run(ctx context.Context, dir string, env, args []string, stdout, stderr io.
 		err = fmt.Errorf("-json goes with -list")
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "emqgen: %v\nemqgen -h explains the flags\n", err)
+		fmt.Fprintf(call.Stderr, "emqgen: %v\nemqgen -h explains the flags\n", err)
 		return generate.Failed
 	}
-	call := generate.Call{Dir: dir, Env: env, Patterns: flags.Args(), Stdout: stdout, Stderr: stderr}
+	call.Patterns = flags.Args()
 	if *accept != "" {
 		call.Accept = strings.Split(*accept, ",")
 	}

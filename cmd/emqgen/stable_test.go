@@ -48,7 +48,7 @@ func TestTheOrderOfDeclarationsCarriesNoMeaning(t *testing.T) {
 	for range 2 {
 		dir := manyJobs(t, order, false)
 		var out bytes.Buffer
-		if code := run(context.Background(), dir, goEnviron(), nil, &out, &out); code != 0 {
+		if code := run(context.Background(), callIn(dir, &out, &out), nil); code != 0 {
 			t.Fatalf("exit status %d\n%s", code, &out)
 		}
 		for _, name := range []string{"emq_gen.go", "emq.lock.json"} {
@@ -74,7 +74,7 @@ func TestTheSameErrorsComeInTheSameOrder(t *testing.T) {
 	first := ""
 	for range 20 {
 		var stdout, stderr bytes.Buffer
-		if code := run(context.Background(), dir, goEnviron(), nil, &stdout, &stderr); code != 2 {
+		if code := run(context.Background(), callIn(dir, &stdout, &stderr), nil); code != 2 {
 			t.Fatalf("exit status %d\n%s", code, &stderr)
 		}
 		if first == "" {

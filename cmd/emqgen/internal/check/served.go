@@ -1,0 +1,68 @@
+package check
+
+import (
+	"go/token"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/diag"
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
+)
+
+// Feature is something that a job can ask for and that the runtime may not serve.
+type Feature struct {
+	Name       string // as it is written
+	asked      func(*model.Package, *model.Job) token.Position
+	text, hint string
+}
+
+// NotServed is the table of features that are read and checked in full, but that the runtime of this
+// version refuses, each at the first enqueue or at the worker's start. That is too late to learn it. An
+// entry goes when the runtime serves the feature, and its golden, not_served_NAME, with it; nothing
+// else depends on the table.
+func NotServed() []Feature {
+	return []Feature{
+		{
+			`emq:"lane"`, laneAt,
+			"has a lane: lane tags are checked, but this version's runtime does not serve them yet, and refuses each enqueue",
+			"take the tag off the field",
+		},
+		{
+			"//emq:cron", cronAt,
+			"has a cron spec: cron directives are checked, but this version's runtime does not serve them yet, and no worker starts with the job",
+			"take the directive away, and enqueue the job from a scheduler of your own",
+		},
+		{
+			"result=", resultAt,
+			"has a result: results are checked and kept, but this version's runtime does not serve them yet, and nothing can wait for one",
+			"take result= away, and let the handler put what it has made where you will look for it",
+		},
+	}
+}
+
+// served reports what a job asks for in vain.
+func served(p *model.Package, j *model.Job, notServed []Feature, diags *diag.List) {
+	for _, f := range notServed {
+		if pos := f.asked(p, j); pos.IsValid() {
+			diags.Errorf(pos, diag.NotServed, f.hint, "job %s %s", j.Name, f.text)
+		}
+	}
+}
+
+func laneAt(p *model.Package, j *model.Job) token.Position {
+	f := j.LaneField()
+	switch {
+	case f == nil:
+		return token.Position{}
+	case f.Var.Pkg() != p.Types: // it came by an embedded struct
+		return p.Place(f.Outer.Pos())
+	}
+	return p.Place(f.Var.Pos())
+}
+
+func cronAt(_ *model.Package, j *model.Job) token.Position {
+	if j.Cron == nil {
+		return token.Position{}
+	}
+	return j.Cron.Pos
+}
+
+func resultAt(_ *model.Package, j *model.Job) token.Position { return j.Result.Pos }
