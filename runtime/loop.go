@@ -20,14 +20,15 @@ const (
 	longestPause = time.Second
 )
 
-// start runs f in a goroutine until it returns nil or ctx ends.
-func (l *loops) start(ctx context.Context, w *Worker, wg *sync.WaitGroup, name string, f func(context.Context, func()) error) {
+// start runs f in a goroutine until it returns nil or ctx ends. longest bounds the pauses after errors.
+func (l *loops) start(ctx context.Context, w *Worker, wg *sync.WaitGroup, name string, longest time.Duration, f func(context.Context, func()) error) {
 	wg.Go(func() {
-		pause := firstPause
+		first := min(firstPause, longest)
+		pause := first
 		warn := sparse{}
 		for ctx.Err() == nil {
 			err := guarded(ctx, f, func() {
-				pause = firstPause
+				pause = first
 				l.succeeded(name)
 			})
 			if err == nil {
@@ -41,7 +42,7 @@ func (l *loops) start(ctx context.Context, w *Worker, wg *sync.WaitGroup, name s
 				w.log.Warn("emq: a loop of the worker failed and goes on", "loop", name, "last_success", w.Health()[name], "error", err)
 			}
 			sleep(ctx, pause)
-			pause = min(2*pause, longestPause)
+			pause = min(2*pause, longest)
 		}
 	})
 }

@@ -222,12 +222,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopClaims()
 	var front, back sync.WaitGroup  // what ends with the claims, and what ends last
 	for _, p := range w.parkers() { // before the consumers, which tell their parker of changes
-		w.loops.start(claims, w, &front, "wait "+p.consumers[0].q.Name(), p.loop)
+		w.loops.start(claims, w, &front, "wait "+p.consumers[0].q.Name(), longestPause, p.loop)
 	}
 	for _, c := range w.consumers {
-		w.loops.start(claims, w, &front, "fetch "+c.q.Name(), c.fetch)
-		w.loops.start(claims, w, &front, "pump "+c.q.Name(), c.pump.loop)
-		w.loops.start(life, w, &back, "heartbeat "+c.q.Name(), c.beat)
+		w.loops.start(claims, w, &front, "fetch "+c.q.Name(), longestPause, c.fetch)
+		w.loops.start(claims, w, &front, "pump "+c.q.Name(), longestPause, c.pump.loop)
+		// Whoever finds the server back first starts the grace, a third of a lease: by its end all
+		// others must have been there too, or they lose their jobs to the reaper.
+		w.loops.start(life, w, &back, "heartbeat "+c.q.Name(), min(longestPause, w.cfg.Lease/6), c.beat)
 	}
 
 	var fatal error

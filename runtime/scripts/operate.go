@@ -41,12 +41,14 @@ func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 		n   *int64
 	}{{"pending", &c.Pending}, {"active", &c.Active}, {"schedule", &c.Scheduled}, {"dead", &c.Dead}, {"completed", &c.Completed}}
 	b := q.client.B
+	// Pinned: the client library sends reads again when a connection breaks, and would recycle a command
+	// that the broken connection's writer may still hold.
 	var cmds []rueidis.Completed
 	for _, s := range sets {
-		cmds = append(cmds, b().Zcard().Key(q.keys.Fixed(s.key)).Build())
+		cmds = append(cmds, b().Zcard().Key(q.keys.Fixed(s.key)).Build().Pin())
 	}
 	for _, t := range totals() {
-		cmds = append(cmds, b().Hget().Key(q.keys.Fixed("metrics:"+t)).Field("count").Build())
+		cmds = append(cmds, b().Hget().Key(q.keys.Fixed("metrics:"+t)).Field("count").Build().Pin())
 	}
 	for i, res := range q.client.DoMulti(ctx, cmds...) {
 		n, err := res.AsInt64()
