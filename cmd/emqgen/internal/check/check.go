@@ -16,10 +16,10 @@ func Packages(pkgs []*model.Package, notServed []Feature, diags *diag.List) {
 			job(p, j, diags)
 			served(p, j, notServed, diags)
 		}
-		retired(p, diags)
 		generatedNames(p, diags)
 	}
 	kinds(pkgs, diags)
+	retired(pkgs, diags)
 	if !diags.Failed() { // a queue without jobs is most often what another error has made
 		for _, p := range pkgs {
 			emptyQueues(p, diags)

@@ -196,20 +196,6 @@ func isJob(p *model.Package, t *types.Named) bool {
 	return len(index) == 1
 }
 
-// retired checks the kinds that are gone on purpose.
-func retired(p *model.Package, diags *diag.List) {
-	for i, x := range p.Retired {
-		for _, j := range p.Jobs {
-			if j.Queue != nil && j.Queue.Name.Value == x.Queue.Value && (j.Kind.Value == x.Kind.Value || slices.ContainsFunc(j.Aliases, func(a model.Given[string]) bool { return a.Value == x.Kind.Value })) {
-				diags.Errorf(x.Kind.Pos, diag.RetiredAlive, "remove one of the two", "kind %s is retired, but job %s has it on queue %s", x.Kind.Value, j.Name, x.Queue.Value)
-			}
-		}
-		if i > 0 && p.Retired[i-1].Kind.Value == x.Kind.Value && p.Retired[i-1].Queue.Value == x.Queue.Value {
-			diags.Errorf(x.Pos, diag.DirectiveTwice, "", "kind %s is retired twice on queue %s", x.Kind.Value, x.Queue.Value)
-		}
-	}
-}
-
 // cron checks that a job which enqueues itself can do so without a payload.
 func cron(p *model.Package, j *model.Job, diags *diag.List) {
 	if j.Cron == nil {

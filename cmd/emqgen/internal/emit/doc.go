@@ -92,6 +92,15 @@ func handleDoc(j *model.Job) []string {
 	return lines
 }
 
+// bindDoc is the comment of a function that binds the jobs of something.
+func bindDoc(name, of string, gone []*model.Retired) []string {
+	lines := []string{fmt.Sprintf("%s binds every job of %s to h, for [emq.NewWorker].", name, of)}
+	if len(gone) > 0 {
+		lines = append(lines, "What is left of retired kinds is discarded.")
+	}
+	return lines
+}
+
 func settingsDoc(j *model.Job) string {
 	attempts := fmt.Sprintf("%d attempts", j.Attempts.Value)
 	if j.Attempts.Value == 1 {

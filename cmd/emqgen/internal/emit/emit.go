@@ -8,6 +8,7 @@ package emit
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/dave/jennifer/jen"
 
@@ -142,7 +143,7 @@ func (f *file) producerMethods() {
 func (f *file) handlers() {
 	p := f.pkg
 	if len(p.Queues) == 1 {
-		f.queueHandler(p.Queues[0], p.HandlerName(), p.BindName())
+		f.queueHandler(p.Queues[0], p.HandlerName(), p.BindName(), p.RetiredElsewhere())
 		return
 	}
 	f.Add(doc(
@@ -155,19 +156,21 @@ func (f *file) handlers() {
 		}
 	})
 	f.Line()
-	f.Add(doc(fmt.Sprintf("%s binds every job of this package to h, for [emq.NewWorker].", p.BindName())))
+	f.Add(doc(bindDoc(p.BindName(), "this package", p.Retired)...))
 	f.bindFunc(p.BindName(), p.HandlerName(), func(g *jen.Group) {
 		for _, q := range p.Queues {
 			g.Id(p.QueueBindName(q)).Call(jen.Id("h"))
 		}
+		f.retired(g, p.RetiredElsewhere())
 	})
 	for _, q := range p.Queues {
-		f.queueHandler(q, p.QueueHandlerName(q), p.QueueBindName(q))
+		f.queueHandler(q, p.QueueHandlerName(q), p.QueueBindName(q), nil)
 	}
 }
 
-// queueHandler declares the handler interface of one queue and its binding.
-func (f *file) queueHandler(q *model.Queue, handler, bind string) {
+// queueHandler declares the handler interface of one queue and its binding, which takes retired kinds
+// of other queues too.
+func (f *file) queueHandler(q *model.Queue, handler, bind string, others []*model.Retired) {
 	jobs := f.pkg.JobsOf(q)
 	f.Add(doc(fmt.Sprintf("%s runs the jobs of queue %s; %s makes it ready for a worker.", handler, q.Name.Value, bind)))
 	f.Type().Id(handler).InterfaceFunc(func(g *jen.Group) {
@@ -182,11 +185,13 @@ func (f *file) queueHandler(q *model.Queue, handler, bind string) {
 		}
 	})
 	f.Line()
-	f.Add(doc(fmt.Sprintf("%s binds every job of queue %s to h, for [emq.NewWorker].", bind, q.Name.Value)))
+	gone := slices.Concat(f.pkg.RetiredOn(q), others)
+	f.Add(doc(bindDoc(bind, "queue "+q.Name.Value, gone)...))
 	f.bindFunc(bind, handler, func(g *jen.Group) {
 		for _, j := range jobs {
 			g.Add(f.handle(j))
 		}
+		f.retired(g, gone)
 	})
 }
 
@@ -195,6 +200,19 @@ func (f *file) bindFunc(name, handler string, parts func(*jen.Group)) {
 		jen.Return(f.emq("Bind").CustomFunc(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, parts)),
 	)
 	f.Line()
+}
+
+// retired binds kinds without a handler, so that what is left of them is discarded.
+func (f *file) retired(g *jen.Group, kinds []*model.Retired) {
+	for _, x := range kinds {
+		queue := jen.Lit(x.Queue.Value)
+		for _, q := range f.pkg.Queues {
+			if q.Name.Value == x.Queue.Value {
+				queue = jen.Id(q.ConstName())
+			}
+		}
+		g.Add(f.emq("Retired").Call(queue, jen.Lit(x.Kind.Value)))
+	}
 }
 
 // handle binds one method, with the old versions and queues that it serves too.

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/names"
 )
@@ -59,6 +60,26 @@ func (p *Package) taken(name string) bool {
 	_, declared := p.Scope[name]
 	_, imported := p.Imports[name]
 	return declared || imported
+}
+
+// RetiredOn lists the retired kinds of a queue.
+func (p *Package) RetiredOn(q *Queue) (kinds []*Retired) {
+	for _, x := range p.Retired {
+		if x.Queue.Value == q.Name.Value {
+			kinds = append(kinds, x)
+		}
+	}
+	return kinds
+}
+
+// RetiredElsewhere lists the retired kinds of queues to which no job of the package goes any more.
+func (p *Package) RetiredElsewhere() (kinds []*Retired) {
+	for _, x := range p.Retired {
+		if !slices.ContainsFunc(p.Queues, func(q *Queue) bool { return q.Name.Value == x.Queue.Value }) {
+			kinds = append(kinds, x)
+		}
+	}
+	return kinds
 }
 
 // JobsOf lists the jobs of a queue, in the order of their types.
