@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/echomq/emq/examples/readme/mail"
+	"github.com/echomq/emq/internal/redistest"
+	emq "github.com/echomq/emq/runtime"
+)
+
+// aclRules reads the user that docs/operating.md makes.
+func aclRules(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)ACL SETUSER shop (.*?)```").FindSubmatch(text)
+	if m == nil {
+		t.Fatal("docs/operating.md has no ACL SETUSER shop")
+	}
+	return strings.Fields(strings.ReplaceAll(string(m[1]), "\\\n", " "))
+}
+
+func TestTheDocumentedUserMayDoEverythingThatEMQDoes(t *testing.T) {
+	server := redistest.Start(t)
+	if _, err := server.Command(append([]string{"ACL", "SETUSER", "shop"}, aclRules(t)...)...); err != nil {
+		t.Fatal(err)
+	}
+	client, err := emq.Open(t.Context(), strings.Replace(server.URL(), "redis://", "redis://shop:secret@", 1), emq.WithPrefix("shop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := signup(t.Context(), mail.NewProducer(client)); err != nil {
+		t.Fatal(err)
+	}
+	until(t, client, func(context.Context, string) error { return nil }, func(c emq.Counts) bool { return c.Totals["completed"] == 1 })
+	if log, err := server.Command("ACL", "LOG"); err != nil || log != "*0" {
+		t.Errorf("the server has refused something: %s, %v", log, err)
+	}
+}

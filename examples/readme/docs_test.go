@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestTheCodeInTheDocsIsCodeThatRuns finds every Go block of the README and of docs/ in a file of this
+// folder, which the tests compile and run. docs/generator.md is kept by the generator's own tests.
+func TestTheCodeInTheDocsIsCodeThatRuns(t *testing.T) {
+	code := make(map[string]string)
+	for _, pattern := range []string{"*.go", "mail/*.go"} {
+		for _, file := range match(t, pattern) {
+			code[file] = "\n" + normalised(read(t, file))
+		}
+	}
+	blocks := 0
+	for _, page := range append(match(t, "../../docs/*.md"), "../../README.md") {
+		if filepath.Base(page) == "generator.md" {
+			continue
+		}
+		for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(read(t, page), -1) {
+			blocks++
+			want, found := "\n"+normalised(m[1]), false
+			for _, text := range code {
+				found = found || strings.Contains(text, want)
+			}
+			if !found {
+				t.Errorf("%s: no file of this folder holds\n%s", page, m[1])
+			}
+		}
+	}
+	if blocks < 5 {
+		t.Errorf("only %d blocks: are they still marked as go?", blocks)
+	}
+}
+
+// TestLinksOfTheDocsLeadSomewhere follows every relative link.
+func TestLinksOfTheDocsLeadSomewhere(t *testing.T) {
+	for _, page := range append(match(t, "../../docs/*.md"), match(t, "../../*.md")...) {
+		for _, m := range regexp.MustCompile(`\]\(([^)#:\s]+)(#[^)]*)?\)`).FindAllStringSubmatch(read(t, page), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), m[1])); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+	}
+}
+
+// normalised leaves out what a page and a file may differ in: indentation, empty lines, and the line
+// that calls the generator, which in this module stands in generate.go.
+func normalised(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "//go:generate") {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+func match(t *testing.T, pattern string) []string {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+	}
+	return files
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
