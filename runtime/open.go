@@ -2,7 +2,6 @@ package emq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -67,12 +66,13 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	if rawURL == "" {
 		return rueidis.ClientOption{}, fmt.Errorf("%w: the URL is empty: give redis://host:6379, or use embedded.Open", ErrInvalid)
 	}
+	u, err := url.Parse(rawURL)
+	// a password with a character that ends it, as / or #, would be taken for something else and printed
+	if err != nil || u.Opaque != "" || u.User == nil && strings.Contains(rawURL, "@") {
+		return rueidis.ClientOption{}, fmt.Errorf("%w: the URL cannot be read: give redis://user:password@host:6379/0, with %%XX for special characters of the password", ErrInvalid)
+	}
 	option, err := rueidis.ParseURL(rawURL)
 	if err != nil {
-		var ue *url.Error
-		if errors.As(err, &ue) { // its text would repeat the URL with the password
-			err = ue.Err
-		}
 		return option, fmt.Errorf("%w: URL %s: %w", ErrInvalid, redacted(rawURL), err)
 	}
 	option.DisableCache = true
@@ -84,12 +84,14 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	return option, nil
 }
 
+// redacted is what may be printed of a URL: neither its password nor its parameters.
 func redacted(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return "(unreadable)"
 	}
-	return u.Redacted()
+	shown := url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: u.Path}
+	return shown.Redacted()
 }
 
 // connect dials in a goroutine, because the client library knows no context here.
