@@ -13,6 +13,7 @@ import (
 type loops struct {
 	mu   sync.Mutex
 	last map[string]time.Time
+	back chan struct{} // closed when a loop succeeds that had failed: the server is back for all of them
 }
 
 const (
@@ -25,11 +26,12 @@ func (l *loops) start(ctx context.Context, w *Worker, wg *sync.WaitGroup, name s
 	wg.Go(func() {
 		first := min(firstPause, longest)
 		pause := first
+		failed := false
 		warn := sparse{}
 		for ctx.Err() == nil {
 			err := guarded(ctx, f, func() {
-				pause = first
-				l.succeeded(name)
+				l.succeeded(name, failed)
+				pause, failed = first, false
 			})
 			if err == nil {
 				return
@@ -37,11 +39,12 @@ func (l *loops) start(ctx context.Context, w *Worker, wg *sync.WaitGroup, name s
 			if ctx.Err() != nil {
 				return
 			}
+			failed = true
 			w.observer.Observe(ctx, Event{Name: EventRefused, Err: err})
 			if warn.allow(name) {
 				w.log.Warn("emq: a loop of the worker failed and goes on", "loop", name, "last_success", w.Health()[name], "error", err)
 			}
-			sleep(ctx, pause)
+			l.sleep(ctx, pause)
 			pause = min(2*pause, longest)
 		}
 	})
@@ -56,9 +59,14 @@ func guarded(ctx context.Context, f func(context.Context, func()) error, ok func
 	return f(ctx, ok)
 }
 
-func (l *loops) succeeded(name string) {
+// succeeded notes a success. One after a failure ends the pauses of all.
+func (l *loops) succeeded(name string, failedBefore bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if failedBefore && l.back != nil {
+		close(l.back)
+		l.back = nil
+	}
 	if l.last == nil {
 		l.last = make(map[string]time.Time)
 	}
@@ -78,15 +86,20 @@ func (w *Worker) Health() map[string]time.Duration {
 	return ages
 }
 
-// sleep waits for a jittered pause; false when ctx ended first.
-func sleep(ctx context.Context, pause time.Duration) bool {
+// sleep waits for a jittered pause, but not longer than until the server is back.
+func (l *loops) sleep(ctx context.Context, pause time.Duration) {
+	l.mu.Lock()
+	if l.back == nil {
+		l.back = make(chan struct{})
+	}
+	back := l.back
+	l.mu.Unlock()
 	t := time.NewTimer(jitter(pause))
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
+	case <-back:
 	case <-ctx.Done():
-		return false
 	}
 }
 

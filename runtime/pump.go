@@ -49,13 +49,15 @@ func (p *pump) loop(ctx context.Context, ok func()) error {
 	defer p.setHolder(false)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	begun := false // the first beat comes first: after an outage the holder may be this process itself
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-p.held:
-			if !p.holder.Load() {
-				timer.Reset(p.patience())
+			if begun && !p.holder.Load() {
+				// beyond the next claim, which tells the same: so an idle process sends no beats
+				timer.Reset(p.patience() * 5 / 4)
 			}
 			continue
 		case <-timer.C:
@@ -66,6 +68,7 @@ func (p *pump) loop(ctx context.Context, ok func()) error {
 			return err
 		}
 		ok()
+		begun = true
 		timer.Reset(next)
 	}
 }

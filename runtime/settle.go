@@ -129,7 +129,7 @@ func (r *run) settle(s *settlement) {
 		if r.c.warn.allow("settle") {
 			r.logger().Warn("emq: a settle got no verdict and is sent again until it does", "settle", s.event, "error", err)
 		}
-		sleep(r.c.w.life, pause)
+		r.c.w.loops.sleep(r.c.w.life, pause)
 		pause = min(2*pause, longestPause)
 	}
 }

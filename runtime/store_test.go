@@ -84,11 +84,17 @@ func (s *store) do(t *testing.T, words ...string) rueidis.RedisResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	res := s.raw.Do(ctx, s.raw.B().Arbitrary(words...).Build())
-	if err := res.Error(); err != nil && !rueidis.IsRedisNil(err) {
-		t.Fatalf("%v: %v", words, err)
+	for {
+		res := s.raw.Do(ctx, s.raw.B().Arbitrary(words...).Build())
+		err := res.Error()
+		if err == nil || rueidis.IsRedisNil(err) {
+			return res
+		}
+		// a connection that has outlived its server says so once
+		if _, answered := rueidis.IsRedisErr(err); answered || ctx.Err() != nil {
+			t.Fatalf("%v: %v", words, err)
+		}
 	}
-	return res
 }
 
 // row is a job's row; empty when it is gone.
@@ -181,4 +187,24 @@ func (s *store) commands(t *testing.T) map[string]int64 {
 		}
 	}
 	return calls
+}
+
+// info is a number that INFO tells.
+func (s *store) info(t *testing.T, section, name string) int {
+	t.Helper()
+	text, err := s.do(t, "INFO", section).ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	t.Fatalf("INFO %s has no %s", section, name)
+	return 0
 }
