@@ -29,10 +29,10 @@ type errand struct {
 
 // What an errand does besides working for its time and heeding its context.
 const (
-	untilGate = "gate"   // work until the gate is open, whatever the context says
-	windDown  = "wind"   // work until the gate is open; when the context ends, need the time to fail
-	die       = "die"    // kill the own process after the time
-	failOnce  = "fail"   // fail in the first attempt
+	untilGate = "gate" // work until the gate is open, whatever the context says
+	windDown  = "wind" // work until the gate is open; when the context ends, need the time to fail
+	die       = "die"  // kill the own process after the time
+	failOnce  = "fail" // fail in the first attempt
 )
 
 func (errand) EmqSpec() emq.Spec[errand] {
