@@ -8,6 +8,7 @@ TESTFLAGS    ?=
 STATICCHECK  := $(GO) tool -modfile=tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
+.NOTPARALLEL:
 .PHONY: help test lint fmt vet staticcheck generated generate race redis-server bench quickstart
 
 help: ## list the verbs
