@@ -64,7 +64,7 @@ func Explanations() []Explanation {
 		{NoText, "a key or lane of a type without one text for one value", "Text, whole numbers, bools and arrays of bytes have one. Others need `emq:\"unique,text\"`, by which you say that their `MarshalText` gives equal values equal texts."},
 		{TagTwice, "two lanes, or a word twice in one tag", "A job goes into one lane."},
 		{ReservedName, "a field or method with the name of a generated one", "Rename it. `EmqSpec`, `EmqResult` and `LogValue` are generated."},
-		{TagIgnored, "a lane or unique tag that has no effect", "Lane and unique fields are the payload's own, or those of a struct that it embeds. Move the value there."},
+		{TagIgnored, "an emq tag that has no effect", "Lane and unique fields are the payload's own, or those of a struct that it embeds: move the value there. A tag on a struct that no job of the run is made of is a warning: annotate the struct, remove the tag, or run `emqgen ./...`, which sees the other packages too."},
 		{PointerMethod, "MarshalJSON or MarshalText on the pointer only", "encoding/json does not call it on a value. Declare it on the value, or make the field a pointer."},
 
 		{ResultNoRetain, "a result that is not retained", "Add `retain=`: for so long the result can be waited for."},

@@ -160,6 +160,7 @@ func (r *run) packages(ctx context.Context) (pkgs []*model.Package, dirs []strin
 		return nil, dirs, nil
 	}
 	for i, src := range annotated {
+		drafts[i].StrayTags(func(pos token.Pos) bool { return load.Within(spans[i], pos) })
 		for _, e := range src.TypeErrors {
 			if load.Within(spans[i], e.Pos) {
 				r.diags.Errorf(src.Fset.PositionFor(e.Pos, false), diag.Unresolved, "", "%s", e.Msg)

@@ -77,9 +77,23 @@ func tagSyntax(tag string) string {
 		if err != nil {
 			return "a quote is not closed"
 		}
+		if key != "emq" && diag.Nearest(key, []string{"emq"}) != "" && ourWords(quoted) {
+			return fmt.Sprintf("the key is emq, not %s", key)
+		}
 		tag = tag[i+1+len(quoted):]
 	}
 	return ""
+}
+
+// ourWords says whether the quoted value of a tag is made of words that only emq tags have.
+func ourWords(quoted string) bool {
+	value, err := strconv.Unquote(quoted)
+	for word := range strings.SplitSeq(value, ",") {
+		if !slices.Contains([]string{"lane", "unique", "text", "redact"}, word) {
+			return false
+		}
+	}
+	return err == nil
 }
 
 // validName is encoding/json's rule for the name in a tag.
@@ -111,6 +125,12 @@ func jsonTag(f *model.Field, tag string) (dropped bool) {
 		}
 	}
 	return false
+}
+
+// EmqFaults says what is wrong with the emq key of a tag, wherever the field is.
+func EmqFaults(tag string) []Fault {
+	_, faults := emqTag(&model.Field{}, tag)
+	return faults
 }
 
 // emqTag reads the emq key of a tag; left says that the field is left out on purpose.
