@@ -145,7 +145,8 @@ func (c *Client) admission(src string, job Job, receipt *Receipt) (scripts.Admit
 // its fate is unknown, and is nil for a collision of ids.
 func (c *Client) verdict(src string, job Job, a scripts.Admitted, receipt *Receipt) (repeat bool, err error) {
 	if a.Err != nil {
-		reply, answered := rueidis.IsRedisErr(a.Err)
+		var reply *rueidis.RedisError
+		answered := errors.As(a.Err, &reply)
 		switch {
 		case scripts.IsRefusal(a.Err):
 			return false, a.Err

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/redis/rueidis"
 )
 
 // ErrPartialQueue is a worker that binds one package of a queue which is known to carry the jobs of
@@ -93,5 +95,12 @@ func (c *consumer) join(ctx context.Context) error {
 		return fmt.Errorf("%w: queue %s: %s: bind those packages too, or set AllowPartial, or bind a kind that is gone with emq.Retired",
 			ErrPartialQueue, c.q.Name(), strings.Join(foreign, ", "))
 	}
-	return c.w.client.register(ctx, c.q.Name(), own)
+	err = c.w.client.register(ctx, c.q.Name(), own)
+	var reply *rueidis.RedisError
+	if errors.As(err, &reply) {
+		// the registry is advice: a server at its maxmemory refuses the entry, and must be drained
+		c.w.log.Warn("emq: the server refuses to note the kinds of a worker, which serves them all the same", "queue", c.q.Name(), "error", err)
+		return nil
+	}
+	return err
 }

@@ -1,0 +1,118 @@
+package emq_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	emq "github.com/echomq/emq/runtime"
+)
+
+// Experiment 29: under load somebody deletes rows of jobs that wait and that run, and the whole active
+// set.
+func TestExperimentRowsDeletedByHand(t *testing.T) {
+	t.Parallel()
+	const jobs, others = 1500, 100
+	e := newExperiment(t)
+	settings := part{Lease: time.Second, Concurrency: 15}
+	e.start(settings)
+	e.start(settings)
+	var batch []emq.Job
+	for i := range jobs {
+		do := ""
+		if i%5 == 0 {
+			do = failOnce
+		}
+		batch = append(batch, emq.New(errand{N: i, Do: do, For: 40 * time.Millisecond}))
+	}
+	e.enqueue(batch...)
+	e.reached("jobs run", func() bool { return len(e.stints()) > 50 })
+	deleted, cleared := 0, 0
+	for e.counts().Pending > 300 {
+		for _, set := range []string{"pending", "active", "schedule"} {
+			ids, err := e.do("ZRANDMEMBER", "emq:{errands}:"+set, "2").AsStrSlice()
+			if err != nil && !rueidis.IsRedisNil(err) {
+				t.Fatal(err)
+			}
+			for _, id := range ids {
+				n, err := e.do("DEL", "emq:{errands}:job:"+id).AsInt64()
+				if err != nil {
+					t.Fatal(err)
+				}
+				deleted += int(n)
+			}
+		}
+		n, err := e.do("DEL", "emq:{errands}:active").AsInt64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cleared += int(n)
+		time.Sleep(20 * time.Millisecond) // the hand's rate
+	}
+	e.reached("nothing waits or runs", func() bool {
+		c := e.counts()
+		return c.Pending+c.Active+c.Scheduled == 0
+	})
+
+	// the worker goes on
+	batch = batch[:0]
+	for i := range others {
+		batch = append(batch, emq.New(errand{N: jobs + i}))
+	}
+	e.enqueue(batch...)
+	e.reached("jobs that come afterwards complete", func() bool {
+		ran := byJob(with(e.stints(), "ok"))
+		for i := range others {
+			if len(ran[jobs+i]) == 0 {
+				return false
+			}
+		}
+		return e.counts().Active == 0
+	})
+
+	// a row is whole or not there; what is left was running when the active set went
+	left, ghosts := e.rows()
+	c := e.counts()
+	t.Logf("experiment 29: %d rows and %d active sets deleted; %d completed, %d orphans dropped, %d stranded rows wait for an audit, %d ghost rows",
+		deleted, cleared, c.Totals["completed"], c.Totals["orphan"], len(left), len(ghosts))
+	if len(ghosts) > 0 {
+		t.Errorf("ghosts: %v", ghosts)
+	}
+	for id, state := range left {
+		if state != "active" {
+			t.Errorf("job %s is %s and in no set", id, state)
+		}
+	}
+	if gone := int64(jobs+others) - c.Totals["completed"] - int64(len(left)) - c.Dead; gone > int64(deleted) || gone < 0 || deleted < 50 || cleared < 5 {
+		t.Errorf("%d jobs are gone, %d rows were deleted", gone, deleted)
+	}
+	e.neverTwiceAtOnce()
+}
+
+// do runs any command.
+func (e *experiment) do(words ...string) rueidis.RedisResult {
+	return e.raw.Do(e.t.Context(), e.raw.B().Arbitrary(words...).Build())
+}
+
+// rows lists the state of every row, and the rows that lack what admission writes.
+func (e *experiment) rows() (states map[string]string, ghosts []string) {
+	e.t.Helper()
+	keys, err := e.do("KEYS", "emq:{errands}:job:*").AsStrSlice()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	states = make(map[string]string)
+	for _, key := range keys {
+		row, err := e.do("HGETALL", key).AsStrMap()
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		if row["payload"] == "" || row["kind"] == "" || row["src"] == "" || row["state"] == "" {
+			ghosts = append(ghosts, key)
+		}
+		states[strings.TrimPrefix(key, "emq:{errands}:job:")] = row["state"]
+	}
+	return states, ghosts
+}
