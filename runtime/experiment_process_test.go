@@ -35,7 +35,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
-	if err := p.work(context.Background()); err != nil {
+	play := p.work
+	if p.Produce > 0 {
+		play = p.produce
+	}
+	if err := play(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
