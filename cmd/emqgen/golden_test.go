@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"io/fs"
@@ -180,6 +181,44 @@ func TestGoldenOutputCompilesAndVets(t *testing.T) {
 	}
 	if err != nil {
 		t.Fatalf("gofmt: %v\n%s", err, fmtOut)
+	}
+	staticcheck(t, dir)
+}
+
+// staticcheck holds the generated files of a module against the rules for files that are written by
+// hand: it takes the header away first, because generated files are let off most of them.
+func staticcheck(t *testing.T, dir string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != "emq_gen.go" {
+			return err
+		}
+		src, err := os.ReadFile(path)
+		_, byHand, _ := bytes.Cut(src, []byte("\n"))
+		write(t, path, byHand)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tool := filepath.Join(t.TempDir(), "staticcheck")
+	build := exec.Command("go", "build", "-o", tool, "honnef.co/go/tools/cmd/staticcheck")
+	build.Dir = "../../tools" // where its version is pinned
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(tool, "-checks", "all,-ST1000", "-tests=false", "./...") // the package's doc is the user's
+	cmd.Dir, cmd.Env = dir, goEnviron()
+	out, err := cmd.CombinedOutput()
+	var findings *exec.ExitError
+	if err != nil && !errors.As(err, &findings) {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		ofTheUser := strings.Contains(line, ".go:") && !strings.Contains(line, "emq_gen.go") || strings.Contains(line, "Snake_Case")
+		if !ofTheUser {
+			t.Errorf("staticcheck: %s", line)
+		}
 	}
 }
 
