@@ -38,10 +38,17 @@ type door struct{ c *Client }
 func (d door) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	receipts := make([]Receipt, len(jobs))
 	bad := make(map[int]error)
+	given := make(map[Ref]int) // ids that the caller chose
 	for i, job := range jobs {
-		receipts[i].Ref = Ref{job.queue, job.id}
+		ref := Ref{job.queue, job.id}
+		receipts[i].Ref = ref
 		if err := d.c.checkJob(job); err != nil {
 			bad[i] = err
+		} else if job.id != "" {
+			if first, twice := given[ref]; twice {
+				bad[i] = fmt.Errorf("%w: WithID: job %d of the batch has the same id %s", ErrInvalid, first, job.id)
+			}
+			given[ref] = i
 		}
 	}
 	if len(bad) > 0 {

@@ -123,7 +123,7 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 		check(fmt.Errorf("the payload cannot be encoded: %w", err))
 	}
 	if len(errs) > 0 {
-		job.err = fmt.Errorf("%w: queue %s, kind %s: %w", ErrInvalid, job.queue, job.kind, errors.Join(errs...))
+		job.err = fmt.Errorf("%w: queue %s, kind %s: %w", ErrInvalid, wire.Quote(job.queue), wire.Quote(job.kind), errors.Join(errs...))
 	}
 	return job
 }
