@@ -62,7 +62,7 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 		return err
 	}
 	poisoned := receipts[poisonedOrder*2+1].ID
-	due := time.Now().Add(reminder)
+	due := time.Now().Truncate(time.Millisecond).Add(reminder) // the server counts in whole milliseconds
 	if _, err := shop.EnqueueSendReceipt(ctx, orders.SendReceipt{Order: laterOrder, Email: "late@example.org"}, emq.In(reminder)); err != nil {
 		return err
 	}
