@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -77,4 +78,56 @@ func read(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// TestTheErrorsOfTheREADMEAreWhatIsSaid makes the three mistakes of the first screen.
+func TestTheErrorsOfTheREADMEAreWhatIsSaid(t *testing.T) {
+	page := strings.Join(strings.Fields(read(t, "../../README.md")), " ")
+	said := func(output, from, to string) {
+		t.Helper()
+		text := strings.Join(strings.Fields(output), " ")
+		i := strings.Index(text, from)
+		if i < 0 {
+			t.Fatalf("%q is not in %s", from, output)
+		}
+		text, _, _ = strings.Cut(text[i:], to)
+		if text += to; !strings.Contains(page, text) {
+			t.Errorf("the README does not have %s", text)
+		}
+	}
+
+	dir := t.TempDir()
+	emqgen := filepath.Join(dir, "emqgen")
+	if out, err := exec.Command("go", "build", "-o", emqgen, "../../cmd/emqgen").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	declared := regexp.MustCompile("(?s)```go\n(package mail\n.*?)```").FindStringSubmatch(read(t, "../../README.md"))[1]
+	generate := func(old, new string) string {
+		t.Helper()
+		write(t, filepath.Join(dir, "mail.go"), strings.Replace(declared, old, new, 1))
+		cmd := exec.Command(emqgen)
+		cmd.Dir = dir
+		out, _ := cmd.CombinedOutput() // that it fails is the point
+		return string(out)
+	}
+	write(t, filepath.Join(dir, "go.mod"), "module example.com/mail\n\ngo 1.26\n")
+	if out := generate("", ""); out != "" {
+		t.Fatal(out)
+	}
+	said(generate("attempts=", "atempts="), "mail.go:", "(did you mean attempts?)")
+	said(generate(`json:"email"`, `json:"mail"`), "mail.go:", "and keep the old struct")
+
+	// the compiler's word for a handler that lacks a job
+	const forgetful = "package main\n\nimport \"github.com/echomq/emq/examples/readme/mail\"\n\ntype mailer struct{}\n\nfunc main() { mail.Bind(&mailer{}) }\n"
+	file := filepath.Join(dir, "forgetful.go")
+	write(t, file, forgetful)
+	out, _ := exec.Command("go", "vet", file).CombinedOutput() // that it fails is the point
+	said(string(out), "*mailer does not implement", "HandleWelcome)")
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
 }
