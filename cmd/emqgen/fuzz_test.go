@@ -23,6 +23,7 @@ func FuzzGenerate(f *testing.F) {
 	f.Add(strings.Replace(declaration, "Count struct", "Count[T any] struct", 1))
 	f.Add(strings.Replace(declaration, "To string", "To T[T[int]]", 1) + "\ntype T[P any] struct{ V *T[P]; W P }\n")
 	f.Add(strings.Replace(declaration, "To string", "Send", 1))
+	f.Add(strings.Replace(declaration, "To string", "A N; B *M[int]; C P; D string `emq:\"redact\"`", 1) + "\ntype N []N\ntype M[T any] map[string]M[T]\ntype P *P\n")
 	f.Add(strings.Replace(declaration, "To string", "A [len(\"x\") << 40]struct{}; B [N]int; C [-1]int", 1) + "\nconst N = N\n")
 	f.Add(declaration + "\ntype A = B\ntype B = A\n//emq:was A version=1\ntype C A\n")
 	dir := f.TempDir()

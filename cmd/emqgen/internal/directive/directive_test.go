@@ -15,7 +15,7 @@ func TestArgumentsKeepTheirOffsets(t *testing.T) {
 	}
 	var at []string
 	for _, a := range d.Args {
-		at = append(at, text[a.At:a.At+1]+text[a.ValueAt:a.ValueAt+1]+" "+a.Text())
+		at = append(at, text[a.At:a.At+1]+text[a.ValueAt:a.ValueAt+1]+" "+textOf(a))
 	}
 	want := []string{`"" 15 2 * * *`, "tE tz=Europe/Berlin", "be backoff=exponential(1s, 1h)", "x` x=a\"b"}
 	if diff := cmp.Diff(want, at); diff != "" {
@@ -54,8 +54,8 @@ func FuzzParse(f *testing.F) {
 			check(p.Text, p.At)
 		}
 		for _, a := range d.Args {
-			check(a.Text(), a.At)
-			check(a.Text(), a.ValueAt)
+			check(textOf(a), a.At)
+			check(textOf(a), a.ValueAt)
 			if _, p := a.Duration(); p != nil {
 				check(p.Text, p.At)
 			}
@@ -66,9 +66,17 @@ func FuzzParse(f *testing.F) {
 			}
 			for _, item := range a.Items() {
 				if !a.Quoted {
-					check(item.Text(), item.ValueAt)
+					check(textOf(item), item.ValueAt)
 				}
 			}
 		}
 	})
+}
+
+// textOf is an argument as it is written, without its quotes.
+func textOf(a Arg) string {
+	if a.HasValue {
+		return a.Key + "=" + a.Value
+	}
+	return a.Value
 }

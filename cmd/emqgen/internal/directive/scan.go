@@ -30,14 +30,6 @@ type Arg struct {
 	Quoted   bool
 }
 
-// Text is the argument's name in messages.
-func (a Arg) Text() string {
-	if a.HasValue {
-		return a.Key + "=" + a.Value
-	}
-	return a.Value
-}
-
 // Problem is a fault in a comment, at an offset.
 type Problem struct {
 	At         int

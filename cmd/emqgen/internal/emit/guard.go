@@ -3,7 +3,6 @@ package emit
 import (
 	"cmp"
 	"go/types"
-	"maps"
 	"slices"
 
 	"github.com/dave/jennifer/jen"
@@ -31,7 +30,8 @@ func (f *file) guard() {
 
 // guarded lists the structs of this package that payloads are made of, by name.
 func (f *file) guarded() []*types.Named {
-	found := map[*types.Named]bool{}
+	var found []*types.Named
+	seen := map[*types.Named]bool{}
 	var walk func(t types.Type)
 	walk = func(t types.Type) {
 		switch t := types.Unalias(t).(type) {
@@ -39,18 +39,19 @@ func (f *file) guarded() []*types.Named {
 			for arg := range t.TypeArgs().Types() {
 				walk(arg)
 			}
-			if found[t] || t.Obj().Pkg() != f.pkg.Types {
+			if seen[t] || t.Obj().Pkg() != f.pkg.Types {
 				return
 			}
-			if st, ok := t.Underlying().(*types.Struct); ok && t.TypeArgs().Len() == 0 {
-				found[t] = true
-				if payload.Method(t, "MarshalJSON") == payload.None && payload.Method(t, "MarshalText") == payload.None {
-					walk(st)
-				}
-				return
-			}
-			if _, ok := t.Underlying().(*types.Struct); !ok {
+			seen[t] = true
+			_, isStruct := t.Underlying().(*types.Struct)
+			switch {
+			case !isStruct:
 				walk(t.Underlying())
+			case t.TypeArgs().Len() == 0:
+				found = append(found, t)
+				if payload.Method(t, "MarshalJSON") == payload.None && payload.Method(t, "MarshalText") == payload.None {
+					walk(t.Underlying())
+				}
 			}
 		case *types.Struct:
 			for v := range t.Fields() {
@@ -72,5 +73,6 @@ func (f *file) guarded() []*types.Named {
 			walk(old.Type)
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b *types.Named) int { return cmp.Compare(a.Obj().Name(), b.Obj().Name()) })
+	slices.SortFunc(found, func(a, b *types.Named) int { return cmp.Compare(a.Obj().Name(), b.Obj().Name()) })
+	return found
 }

@@ -20,7 +20,7 @@ func redacted(st *types.Struct, prefix string, above map[types.Type]bool) (paths
 			paths = append(paths, prefix+f.JSON)
 			continue
 		}
-		inner, suffix := element(f.Var.Type(), "")
+		inner, suffix := element(f.Var.Type())
 		if inner != nil {
 			paths = append(paths, redacted(inner, prefix+f.JSON+suffix+".", above)...)
 		}
@@ -28,22 +28,26 @@ func redacted(st *types.Struct, prefix string, above map[types.Type]bool) (paths
 	return paths
 }
 
-// element is the struct that a value holds, through pointers, slices, arrays and maps.
-func element(t types.Type, suffix string) (*types.Struct, string) {
-	if Method(t, "MarshalJSON") != None || Method(t, "MarshalText") != None {
-		return nil, ""
-	}
-	switch u := t.Underlying().(type) {
-	case *types.Struct:
-		return u, suffix
-	case *types.Pointer:
-		return element(u.Elem(), suffix)
-	case *types.Slice:
-		return element(u.Elem(), suffix+"[]")
-	case *types.Array:
-		return element(u.Elem(), suffix+"[]")
-	case *types.Map:
-		return element(u.Elem(), suffix+"[]")
+// element is the struct that a value holds, through pointers, slices, arrays and maps. There is none
+// in a type that holds nothing but itself.
+func element(t types.Type) (st *types.Struct, suffix string) {
+	for seen := map[types.Type]bool{}; !seen[t]; {
+		seen[t] = true
+		if Method(t, "MarshalJSON") != None || Method(t, "MarshalText") != None {
+			return nil, ""
+		}
+		switch u := t.Underlying().(type) {
+		case *types.Struct:
+			return u, suffix
+		case *types.Pointer:
+			t = u.Elem()
+		case *types.Slice:
+			t, suffix = u.Elem(), suffix+"[]"
+		case *types.Array:
+			t, suffix = u.Elem(), suffix+"[]"
+		case *types.Map:
+			t, suffix = u.Elem(), suffix+"[]"
+		}
 	}
 	return nil, ""
 }

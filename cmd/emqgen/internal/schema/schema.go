@@ -63,10 +63,10 @@ func Of(t types.Type, from *types.Package) *Schema {
 	return s
 }
 
-// builder makes one schema. Structs are written where they stand; only a recursive one goes to $defs.
+// builder makes one schema. Types are written where they stand; only a recursive one goes to $defs.
 type builder struct {
 	from  *types.Package
-	open  []*types.Named          // structs being written
+	open  []*types.Named          // types being written
 	names map[*types.Named]string // of recursive ones
 	defs  map[string]*Schema
 }
@@ -76,23 +76,48 @@ func (b *builder) build(t types.Type) *Schema {
 	if s := b.own(t); s != nil {
 		return s
 	}
-	switch u := t.Underlying().(type) {
+	named, ok := t.(*types.Named)
+	if !ok {
+		return b.plain(t)
+	}
+	if slices.Contains(b.open, named) {
+		if b.names[named] == "" {
+			b.names[named] = b.defName(named)
+		}
+		return b.reference(named)
+	}
+	b.open = append(b.open, named)
+	s := b.plain(t.Underlying())
+	b.open = b.open[:len(b.open)-1]
+	if name := b.names[named]; name != "" {
+		b.defs[name] = s
+		return b.reference(named)
+	}
+	return s
+}
+
+func (b *builder) reference(named *types.Named) *Schema {
+	return &Schema{Ref: "#/$defs/" + b.names[named]}
+}
+
+// plain is the schema of a type without a name.
+func (b *builder) plain(t types.Type) *Schema {
+	switch t := t.(type) {
 	case *types.Basic:
-		return basic(u)
+		return basic(t)
 	case *types.Pointer:
-		return nullable(b.build(u.Elem()))
+		return nullable(b.build(t.Elem()))
 	case *types.Slice:
-		if e, ok := u.Elem().Underlying().(*types.Basic); ok && e.Kind() == types.Uint8 {
+		if e, ok := t.Elem().Underlying().(*types.Basic); ok && e.Kind() == types.Uint8 {
 			return &Schema{Type: Types{"string", "null"}, Encoding: "base64"}
 		}
-		return &Schema{Type: Types{"array", "null"}, Items: b.build(u.Elem())}
+		return &Schema{Type: Types{"array", "null"}, Items: b.build(t.Elem())}
 	case *types.Array:
-		return &Schema{Type: Types{"array"}, Items: b.build(u.Elem()), MaxItems: int(u.Len())}
+		return &Schema{Type: Types{"array"}, Items: b.build(t.Elem()), MaxItems: int(t.Len())}
 	case *types.Map:
-		return &Schema{Type: Types{"object", "null"}, Values: b.build(u.Elem())}
+		return &Schema{Type: Types{"object", "null"}, Values: b.build(t.Elem())}
 	case *types.Struct:
-		named, _ := t.(*types.Named)
-		return b.object(named, u)
+		return b.object(t)
 	}
 	return &Schema{} // anything; what cannot be encoded has been refused
 }
@@ -120,15 +145,7 @@ func isPointer(t types.Type) bool {
 	return ok
 }
 
-func (b *builder) object(named *types.Named, st *types.Struct) *Schema {
-	if named != nil && slices.Contains(b.open, named) {
-		if b.names[named] == "" {
-			b.names[named] = b.defName(named)
-		}
-		return &Schema{Ref: "#/$defs/" + b.names[named]}
-	}
-	b.open = append(b.open, named)
-	defer func() { b.open = b.open[:len(b.open)-1] }()
+func (b *builder) object(st *types.Struct) *Schema {
 	s := &Schema{Type: Types{"object"}, Properties: map[string]*Schema{}}
 	fields, _ := payload.Fields(st)
 	for _, f := range fields {
@@ -142,10 +159,6 @@ func (b *builder) object(named *types.Named, st *types.Struct) *Schema {
 		}
 	}
 	slices.Sort(s.Required)
-	if name := b.names[named]; named != nil && name != "" {
-		b.defs[name] = s
-		return &Schema{Ref: "#/$defs/" + name}
-	}
 	return s
 }
 
@@ -213,7 +226,7 @@ func (s *Schema) String() string {
 		}
 		return "object"
 	case "":
-		return cmp.Or(s.GoType, strings.TrimPrefix(s.Ref, "#/$defs/"), "anything")
+		return cmp.Or(s.GoType, strings.TrimPrefix(reference(s), "#/$defs/"), "anything")
 	default:
 		if detail := cmp.Or(s.Format, s.Encoding, s.GoType); detail != "" {
 			return fmt.Sprintf("%s (%s)", kind, detail)
