@@ -33,9 +33,10 @@ generated: ## fail if a generated file is out of date
 generate: ## write the generated files of the examples
 	$(GO) generate .
 
-# Two packages at a time at most: their timing tests have a server process each.
+# Two packages at a time at most: their timing tests have server processes of their own. And nothing from
+# the cache, which does not know the programs that tests build and run.
 race:
-	$(GO) test -race -timeout 15m -p 2 $(TESTFLAGS) $(PKGS)
+	$(GO) test -race -count=1 -timeout 15m -p 2 $(TESTFLAGS) $(PKGS)
 
 redis-server:
 	@if command -v redis-server >/dev/null; then exit 0; fi; \
