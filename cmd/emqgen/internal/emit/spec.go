@@ -52,9 +52,9 @@ func (f *file) specFields(g *jen.Group, j *model.Job) {
 	if j.Cron != nil {
 		set("Cron", f.cron(j.Cron))
 	}
-	if len(j.Payload.Redacted) > 0 {
+	if hidden := j.Redacted(); len(hidden) > 0 {
 		set("Redacted", jen.Index().String().ValuesFunc(func(g *jen.Group) {
-			for _, path := range j.Payload.Redacted {
+			for _, path := range hidden {
 				g.Lit(path)
 			}
 		}))

@@ -54,7 +54,7 @@ func listJob(p *model.Package, j *model.Job) listed {
 		Package: p.Path, Type: j.Name, Queue: j.Queue.Name.Value, Kind: j.Kind.Value,
 		Aliases: values(j.Aliases), From: values(j.From), Version: j.Version.Value,
 		Timeout: directive.Short(j.Timeout.Value), Attempts: j.Attempts.Value, Backoff: "exponential(1s,1h)",
-		Redacted: j.Payload.Redacted, File: diag.Place(token.Position{Filename: j.Pos.Filename}, p.From), Line: j.Pos.Line,
+		Redacted: j.Redacted(), File: diag.Place(token.Position{Filename: j.Pos.Filename}, p.From), Line: j.Pos.Line,
 	}
 	if j.Backoff.Set {
 		l.Backoff = j.Backoff.Value.String()

@@ -133,6 +133,23 @@ func (j *Job) LaneField() *Field {
 	return nil
 }
 
+// Redacted are the paths of hidden values in payloads of any version, those of the job's own first:
+// what an old struct hides is also hidden while it waits.
+func (j *Job) Redacted() []string {
+	paths := slices.Clone(j.Payload.Redacted)
+	for _, old := range j.Olds {
+		if old.Payload == nil {
+			continue
+		}
+		for _, path := range old.Payload.Redacted {
+			if !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
 func (j *Job) tagged(is func(*Field) bool) (fields []*Field) {
 	if j.Payload == nil {
 		return nil

@@ -3,29 +3,36 @@ package payload
 import "go/types"
 
 // Redacted lists the paths of hidden values in a struct, also in structs that it holds: address.street,
-// items[].card.
+// items[].card. A field by which a type holds itself is hidden whole, because its paths are endless.
 func Redacted(st *types.Struct) []string {
-	return redacted(st, "", map[types.Type]bool{})
-}
-
-func redacted(st *types.Struct, prefix string, above map[types.Type]bool) (paths []string) {
-	if above[st] { // a recursive type: its paths are endless, and the outer ones say enough
+	r := redaction{above: map[*types.Struct]bool{}}
+	r.walk(st, "")
+	if !r.hides {
 		return nil
 	}
-	above[st] = true
-	defer delete(above, st)
+	return r.paths
+}
+
+type redaction struct {
+	above map[*types.Struct]bool
+	paths []string // of hidden fields, and of those by which a type holds itself
+	hides bool     // there is one with a tag
+}
+
+func (r *redaction) walk(st *types.Struct, prefix string) {
+	r.above[st] = true
+	defer delete(r.above, st)
 	fields, _ := Fields(st)
 	for _, f := range fields {
-		if f.Redact {
-			paths = append(paths, prefix+f.JSON)
-			continue
-		}
 		inner, suffix := element(f.Var.Type())
-		if inner != nil {
-			paths = append(paths, redacted(inner, prefix+f.JSON+suffix+".", above)...)
+		switch {
+		case f.Redact || r.above[inner]:
+			r.paths = append(r.paths, prefix+f.JSON)
+			r.hides = r.hides || f.Redact
+		case inner != nil:
+			r.walk(inner, prefix+f.JSON+suffix+".")
 		}
 	}
-	return paths
 }
 
 // element is the struct that a value holds, through pointers, slices, arrays and maps. There is none

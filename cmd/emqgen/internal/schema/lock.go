@@ -69,7 +69,7 @@ func Build(p *model.Package) *Lock {
 func kindOf(p *model.Package, j *model.Job) Kind {
 	k := Kind{
 		Kind: j.Kind.Value, Queue: j.Queue.Name.Value, Type: j.Name, Version: j.Version.Value,
-		Aliases: sorted(j.Aliases), From: sorted(j.From), Redacted: j.Payload.Redacted, Payload: Of(j.Type, p.Types),
+		Aliases: sorted(j.Aliases), From: sorted(j.From), Redacted: j.Redacted(), Payload: Of(j.Type, p.Types),
 	}
 	for _, f := range j.UniqueFields() {
 		k.Unique = append(k.Unique, f.JSON)
