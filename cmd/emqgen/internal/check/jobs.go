@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
-	"github.com/echomq/emq/cmd/emqgen/internal/directive"
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
 	"github.com/echomq/emq/cmd/emqgen/internal/payload"
 	"github.com/echomq/emq/internal/wire"
@@ -203,19 +202,11 @@ func cron(p *model.Package, j *model.Job, diags *diag.List) {
 	}
 	for _, f := range j.Payload.Fields {
 		if !f.Optional {
-			diags.Errorf(p.Place(f.Var.Pos()), diag.CronRequired, "add omitempty or omitzero to its json tag",
+			diags.Errorf(placeOf(p, f), diag.CronRequired, "add omitempty or omitzero to its json tag",
 				"field %s of %s is required, but cron enqueues the job without a payload", f.Name, j.Name)
 		}
 	}
 	if j.LaneField() != nil {
 		diags.Errorf(j.Cron.Pos, diag.CronRequired, "give the periodic part a job of its own", "job %s has a lane, which cron could not fill", j.Name)
 	}
-}
-
-// window is how long a unique key is held, as text, for messages.
-func window(u model.Unique) string {
-	if u.Mode == "window" {
-		return directive.Short(u.Window)
-	}
-	return u.Mode
 }

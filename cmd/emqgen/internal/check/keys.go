@@ -1,6 +1,7 @@
 package check
 
 import (
+	"go/token"
 	"go/types"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
@@ -12,10 +13,7 @@ import (
 func keys(p *model.Package, j *model.Job, diags *diag.List) {
 	var lane *model.Field
 	for _, f := range j.Payload.Fields {
-		pos := p.Place(f.Var.Pos())
-		if f.Var.Pkg() != p.Types {
-			pos = p.Place(f.Outer.Pos())
-		}
+		pos := placeOf(p, f)
 		if f.Lane && lane != nil {
 			diags.Errorf(pos, diag.TagTwice, "a job goes into one lane", "fields %s and %s of %s are both its lane", lane.Name, f.Name, j.Name)
 		}
@@ -42,9 +40,18 @@ func keys(p *model.Package, j *model.Job, diags *diag.List) {
 		}
 	}
 	if j.Unique.Set && len(j.UniqueFields()) == 0 && len(j.Payload.Fields) > 0 {
-		diags.Errorf(j.Unique.Pos, diag.UniqueNoField, `tag the fields that make two jobs the same: emq:"unique"`, "unique=%s, but no field of %s is tagged", window(j.Unique.Value), j.Name)
+		diags.Errorf(j.Unique.Pos, diag.UniqueNoField, `tag the fields that make two jobs the same: emq:"unique"`, "unique=%s, but no field of %s is tagged", j.Unique.Value, j.Name)
 	}
 	nestedTags(p, j, diags)
+}
+
+// placeOf is where a field stands in the package; for one that a struct of another package brings along,
+// where that struct is embedded.
+func placeOf(p *model.Package, f *model.Field) token.Position {
+	if f.Var.Pkg() != p.Types {
+		return p.Place(f.Outer.Pos())
+	}
+	return p.Place(f.Var.Pos())
 }
 
 func noTextHint(f *model.Field) string {

@@ -48,14 +48,10 @@ func served(p *model.Package, j *model.Job, notServed []Feature, diags *diag.Lis
 }
 
 func laneAt(p *model.Package, j *model.Job) token.Position {
-	f := j.LaneField()
-	switch {
-	case f == nil:
-		return token.Position{}
-	case f.Var.Pkg() != p.Types: // it came by an embedded struct
-		return p.Place(f.Outer.Pos())
+	if f := j.LaneField(); f != nil {
+		return placeOf(p, f)
 	}
-	return p.Place(f.Var.Pos())
+	return token.Position{}
 }
 
 func cronAt(_ *model.Package, j *model.Job) token.Position {

@@ -60,10 +60,7 @@ func listJob(p *model.Package, j *model.Job) listed {
 		l.Backoff = j.Backoff.Value.String()
 	}
 	if u, ok := j.EffectiveUnique(); ok {
-		l.Unique = u.Mode
-		if u.Mode == "window" {
-			l.Unique = directive.Short(u.Window)
-		}
+		l.Unique = u.String()
 		for _, f := range j.UniqueFields() {
 			l.UniqueBy = append(l.UniqueBy, f.JSON)
 		}

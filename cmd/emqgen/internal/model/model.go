@@ -71,6 +71,14 @@ type Unique struct {
 	Window time.Duration
 }
 
+// String is the value as it is declared.
+func (u Unique) String() string {
+	if u.Mode == "window" {
+		return directive.Short(u.Window)
+	}
+	return u.Mode
+}
+
 // Cron is one //emq:cron.
 type Cron struct {
 	Pos    token.Position
