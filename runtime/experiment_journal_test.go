@@ -32,7 +32,7 @@ const (
 	untilGate = "gate" // work until the gate is open, whatever the context says
 	windDown  = "wind" // work until the gate is open; when the context ends, need the time to fail
 	die       = "die"  // kill the own process after the time
-	failOnce  = "fail" // fail in the first attempt
+	failOnce  = "fail" // work for the time, and fail in the first attempt
 )
 
 func (errand) EmqSpec() emq.Spec[errand] {
@@ -104,17 +104,16 @@ func (j *journal) do(ctx context.Context, e errand, attempt int) error {
 		time.Sleep(e.For) // the work until then
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
-	case failOnce:
-		if attempt == 1 {
-			return errors.New("the first attempt fails")
-		}
 	}
 	select {
 	case <-time.After(e.For):
-		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	if e.Do == failOnce && attempt == 1 {
+		return errors.New("the first attempt fails")
+	}
+	return nil
 }
 
 // gate is closed when the gate of that name is open for this process.
