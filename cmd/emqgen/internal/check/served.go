@@ -16,8 +16,9 @@ type Feature struct {
 
 // NotServed is the table of features that are read and checked in full, but that the runtime of this
 // version refuses, each at the first enqueue or at the worker's start. That is too late to learn it. An
-// entry goes when the runtime serves the feature, and its golden, not_served_NAME, with it; nothing
-// else depends on the table.
+// entry goes when the runtime serves the feature, and with it its golden, not_served_NAME, and its line
+// in docs/generator.md (go test ./cmd/emqgen -run Docs -update). The last one takes EMQ068 along, and
+// TestTheProgramKnowsWhatIsNotServed.
 func NotServed() []Feature {
 	return []Feature{
 		{
