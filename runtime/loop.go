@@ -74,8 +74,9 @@ func (l *loops) succeeded(name string, failedBefore bool) {
 }
 
 // Health says how long ago each background loop last succeeded, by its name: "fetch mail", "pump mail",
-// "heartbeat mail", "wait mail". A loop that has not succeeded yet is missing. An age of more than a
-// lease means that the server is out of reach.
+// "heartbeat mail", "wait mail". A loop that has not succeeded yet is missing. While the
+// server answers, no age grows beyond a lease (a second, if that is longer) but that of "fetch" while
+// every slot is taken.
 func (w *Worker) Health() map[string]time.Duration {
 	w.loops.mu.Lock()
 	defer w.loops.mu.Unlock()

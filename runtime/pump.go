@@ -58,6 +58,7 @@ func (p *pump) loop(ctx context.Context, ok func()) error {
 			if begun && !p.holder.Load() {
 				// beyond the next claim, which tells the same: so an idle process sends no beats
 				timer.Reset(p.patience() * 5 / 4)
+				ok() // somebody pumps: that is all this loop is for
 			}
 			continue
 		case <-timer.C:

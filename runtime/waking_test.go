@@ -319,3 +319,23 @@ func TestManyWorkersOfManyQueuesLoseNoTokenWhileTheyStartAndStop(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+func TestTheLoopsOfAnIdleWorkerStayHealthyAlsoWhereAnotherProcessPumps(t *testing.T) {
+	t.Parallel()
+	s := realStore(t)
+	handler := emq.Handle(func(context.Context, job) error { return nil })
+	cfg := emq.WorkerConfig{Lease: 600 * time.Millisecond}
+	first, _, _ := start(t, s, cfg, handler)
+	eventually(t, "the first pumps", func() bool { return s.pumps(t, "work") })
+	second, _, _ := start(t, s, cfg, handler)
+	began := time.Now()
+	eventually(t, "five leases have passed", func() bool { return time.Since(began) > 3*time.Second })
+	for name, w := range map[string]*emq.Worker{"the holder of the pump": first, "the other": second} {
+		h := w.Health()
+		for _, loop := range []string{"fetch work", "pump work", "heartbeat work", "wait work"} {
+			if age, ok := h[loop]; !ok || age > 2500*time.Millisecond {
+				t.Errorf("%s: %s last succeeded %v ago (%v)", name, loop, age, ok)
+			}
+		}
+	}
+}
