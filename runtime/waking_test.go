@@ -273,6 +273,31 @@ func (s *store) pumps(t *testing.T, queue string) bool {
 	return err == nil && n == 1
 }
 
+// A stopping process may have taken a token with its last blocking pop, and must give one back.
+func TestATokenThatAStoppingProcessTookWakesTheOneThatStays(t *testing.T) {
+	t.Parallel()
+	s := realStore(t)
+	var ran atomic.Int64
+	handler := emq.Handle(func(context.Context, job) error { ran.Add(1); return nil })
+	fleet(t, s, 1, emq.WorkerConfig{Lease: longLease}, handler)
+	leaving := &store{Client: another(t, s), url: s.url, raw: s.raw, server: s.server}
+	parked := func() bool { return s.blocked(t) == 2 }
+	for i := range 60 {
+		_, cancel, ended := start(t, leaving, emq.WorkerConfig{Lease: longLease}, handler)
+		eventually(t, "both are parked", parked)
+		// the one that has waited longest is served first: let it be the one that leaves
+		before := ran.Load()
+		put(t, s, job{i})
+		eventually(t, "the other has run a job and is parked again", func() bool { return ran.Load() == before+1 && parked() })
+		go cancel()
+		put(t, s, job{i})
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, fmt.Sprintf("the job of round %d runs", i), func() bool { return ran.Load() == before+2 })
+	}
+}
+
 func TestManyWorkersOfManyQueuesLoseNoTokenWhileTheyStartAndStop(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		var ran atomic.Int64
