@@ -120,6 +120,13 @@ func TestAFullQueueNeitherHidesItsOwnJobsNorThoseOfItsNeighbour(t *testing.T) {
 			}
 			freeLeft <- struct{}{}
 		}
+		if s.server == nil {
+			return // it counts no commands
+		}
+		eventually(t, "all complete", func() bool { return s.counts(t, "left").Totals["completed"] == 80 })
+		if n := s.measured(t, time.Second); n > 20 {
+			t.Errorf("%d commands a second after the queue was full: it claims in vain", n)
+		}
 	})
 }
 
