@@ -295,3 +295,47 @@ func TestAnIdleWorkerStopsAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// The claim is under way when the stop begins: its jobs are handed back, and nobody runs them here.
+func TestJobsThatAClaimBringsAfterTheStopAreHandedBackUnrun(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"stop", "abort"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			s := realStore(t)
+			p := startProxy(t, s.url)
+			refs := putMany(t, s, 3, func(i int) job { return job{i} })
+			sent, let := make(chan struct{}), make(chan struct{})
+			p.losing(func(words []string) bool {
+				if claims := len(words) > 3 && words[3] == "emq:{work}:pending"; claims && sent != nil {
+					close(sent)
+					sent = nil
+					<-let
+				}
+				return false
+			})
+			seen := sent
+			slow := &store{Client: openClient(t, p.url()), url: p.url(), raw: s.raw, server: s.server}
+			w, cancel, ended := start(t, slow, emq.WorkerConfig{}, emq.Handle(func(context.Context, job) error {
+				t.Error("a handler ran after the stop")
+				return nil
+			}))
+			<-seen
+			if how == "abort" {
+				w.Abort()
+				w.Abort()
+			} else {
+				cancel()
+			}
+			close(let)
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			for _, ref := range refs {
+				if row := s.row(t, ref); row["state"] != "pending" || row["attempts"] != row["forgiven"] || row["lapses"] != "" {
+					t.Errorf("%v", row)
+				}
+			}
+		})
+	}
+}
