@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/echomq/emq/examples/quickstart/orders"
@@ -19,9 +20,15 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, os.Stdout, os.Getenv("EMQ_URL")); err != nil {
+	// Both signals, because the run has keys to clean up; a second one kills.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	err := run(ctx, os.Stdout, os.Getenv("EMQ_URL"))
+	switch {
+	case err != nil && ctx.Err() != nil: // the errors of the calls that it cut say nothing
+		fmt.Fprintln(os.Stderr, "quickstart: interrupted")
+		os.Exit(130)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
@@ -67,7 +74,7 @@ func run(ctx context.Context, out io.Writer, url string) (err error) {
 		return err
 	}
 	enqueued := int64(len(receipts)) + 2
-	v := &view{out: out, queue: s.client.Queue(orders.QueueOrders), enqueued: enqueued}
+	v := newView(out, s.client.Queue(orders.QueueOrders), enqueued)
 	fmt.Fprintf(out, "enqueued   %d jobs of two kinds, one of them for %v from now\n", enqueued, reminder)
 
 	// A worker runs every job of the bound packages. A handler that lacks a job does not compile.

@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/echomq/emq/internal/redistest"
@@ -36,6 +41,44 @@ func check(t *testing.T, url string) {
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, &out)
+		}
+	}
+	if n := strings.Count(out.String(), "\nprogress "); n > 20 || strings.Contains(out.String(), "\r") {
+		t.Errorf("%d lines of progress, which should be few and whole:\n%q", n, &out)
+	}
+}
+
+func TestQuickstartCleansUpAfterAnInterrupt(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "quickstart")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		server := redistest.Start(t)
+		cmd := exec.Command(program)
+		cmd.Env = append(os.Environ(), "EMQ_URL="+server.URL())
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for lines, sent := bufio.NewScanner(out), false; lines.Scan(); {
+			if !sent && strings.HasPrefix(lines.Text(), "progress ") {
+				sent = true
+				if err := cmd.Process.Signal(sig); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := cmd.Wait(); err == nil || errs.String() != "quickstart: interrupted\n" {
+			t.Errorf("%v: %v, %s", sig, err, &errs)
+		}
+		if size, err := server.Command("DBSIZE"); err != nil || size != ":0" {
+			t.Errorf("%v: keys left on a server that was lent: %s, %v", sig, size, err)
 		}
 	}
 }

@@ -4,43 +4,76 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	emq "github.com/echomq/emq/runtime"
 )
 
-// view shows what the queue's counts say.
+// view shows what the queue's counts say: on a terminal in one line that is kept up to date, elsewhere
+// in a few whole lines.
 type view struct {
 	out      io.Writer
 	queue    *emq.Queue
 	enqueued int64
+	start    string // of a progress line
+	end      string
+	pause    time.Duration // between two of them
+	shown    string        // the last one
+	at       time.Time     // when
 }
 
-// until keeps a progress line up to date until the counts are as wanted.
+func newView(out io.Writer, queue *emq.Queue, enqueued int64) *view {
+	v := &view{out: out, queue: queue, enqueued: enqueued, end: "\n", pause: time.Second}
+	if isTerminal(out) {
+		v.start, v.end, v.pause = "\r", "", 0
+	}
+	return v
+}
+
+func isTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// until shows the progress until the counts are as wanted.
 func (v *view) until(ctx context.Context, wanted func(emq.Counts) bool) (emq.Counts, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for shown := ""; ; {
+	for {
 		c, err := v.queue.Counts(ctx)
 		if err != nil {
+			v.finish()
 			return c, err
 		}
-		line := fmt.Sprintf("\rprogress   %4d of %d completed, %4d wait, %2d scheduled, %2d run, %d dead",
+		done := wanted(c)
+		line := fmt.Sprintf("progress   %4d of %d completed, %4d wait, %2d scheduled, %2d run, %d dead",
 			c.Totals["completed"], v.enqueued, c.Pending, c.Scheduled, c.Active, c.Dead)
-		if line != shown {
-			fmt.Fprint(v.out, line)
-			shown = line
+		if line != v.shown && (done || time.Since(v.at) >= v.pause) {
+			fmt.Fprint(v.out, v.start, line, v.end)
+			v.shown, v.at = line, time.Now()
 		}
-		if wanted(c) {
-			fmt.Fprintln(v.out)
+		if done {
+			v.finish()
 			return c, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			fmt.Fprintln(v.out)
+			v.finish()
 			return c, context.Cause(ctx)
 		}
+	}
+}
+
+// finish ends the line that a terminal has been shown.
+func (v *view) finish() {
+	if v.end == "" {
+		fmt.Fprintln(v.out)
 	}
 }
 
