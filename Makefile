@@ -9,14 +9,14 @@ STATICCHECK  := $(GO) tool -modfile=tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test lint fmt vet staticcheck generated generate race redis-server bench quickstart
+.PHONY: help test lint fmt vet staticcheck tidy generated generate race redis-server bench quickstart
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: redis-server lint generated race ## all that must hold: lint, generated files, every test under the race detector
 
-lint: fmt vet staticcheck ## gofmt, go vet, staticcheck
+lint: fmt vet staticcheck tidy ## gofmt, go vet, staticcheck, go.mod as go mod tidy leaves it
 
 fmt:
 	@out=$$(gofmt -l -s .); if [ -n "$$out" ]; then echo "not formatted (gofmt -s -w):"; echo "$$out"; exit 1; fi
@@ -26,6 +26,10 @@ vet:
 
 staticcheck:
 	$(STATICCHECK) $(PKGS)
+
+tidy:
+	$(GO) mod tidy -diff
+	cd tools && $(GO) mod tidy -diff
 
 generated: ## fail if a generated file is out of date
 	$(GO) run ./cmd/emqgen -check ./examples/...
