@@ -94,12 +94,14 @@ func TestAQueuesOwnConcurrencyAndTheProcessesBothHold(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		inLeft, inRight, finish := make(chan struct{}, 50), make(chan struct{}, 50), make(chan struct{})
 		putMany(t, s, 20, func(i int) left { return left{i} })
-		putMany(t, s, 20, func(i int) right { return right{i} })
 		run(t, s.Client, emq.WorkerConfig{Concurrency: 5, Queues: map[string]emq.QueueConfig{"left": {Concurrency: 2}}, Logger: new(logbook).logger()},
 			emq.Handle(func(context.Context, left) error { inLeft <- struct{}{}; <-finish; return nil }),
 			emq.Handle(func(context.Context, right) error { inRight <- struct{}{}; <-finish; return nil }))
+		<-inLeft
+		<-inLeft
+		putMany(t, s, 20, func(i int) right { return right{i} })
 		eventually(t, "five run", func() bool { return s.counts(t, "left").Active+s.counts(t, "right").Active == 5 })
-		if l, r := s.counts(t, "left").Active, s.counts(t, "right").Active; l > 2 || l+r != 5 {
+		if l, r := s.counts(t, "left").Active, s.counts(t, "right").Active; l != 2 || r != 3 {
 			t.Errorf("%d and %d are in flight", l, r)
 		}
 		close(finish)
