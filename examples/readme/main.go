@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/echomq/emq/examples/readme/mail"
 	emq "github.com/echomq/emq/runtime"
@@ -28,29 +27,4 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return work(ctx, client, func(context.Context, string) error { return nil })
-}
-
-func signup(ctx context.Context, jobs mail.Producer) error {
-	receipt, err := jobs.EnqueueWelcome(ctx, mail.Welcome{UserID: 7, Email: "ada@example.org"}, emq.In(2*time.Second))
-	if err != nil {
-		return err
-	}
-	slog.Info("signed up", "job", receipt.Ref, "status", receipt.Status) // enqueued, or conflict: greeted already
-	return nil
-}
-
-type mailer struct {
-	greet func(ctx context.Context, email string) error
-}
-
-func (m *mailer) HandleWelcome(ctx context.Context, job mail.Welcome) error {
-	return m.greet(ctx, job.Email) // an error means: again, 5 times in all, 1s to 10m apart
-}
-
-func work(ctx context.Context, client *emq.Client, greet func(context.Context, string) error) error {
-	worker, err := emq.NewWorker(client, emq.WorkerConfig{Concurrency: 50}, mail.Bind(&mailer{greet}))
-	if err != nil {
-		return err
-	}
-	return emq.RunUntilSignal(ctx, worker) // then running jobs are finished or handed back
 }
