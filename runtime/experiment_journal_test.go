@@ -29,10 +29,11 @@ type errand struct {
 
 // What an errand does besides working for its time and heeding its context.
 const (
-	untilGate = "gate" // work until the gate is open, whatever the context says
-	windDown  = "wind" // work until the gate is open; when the context ends, need the time to fail
-	die       = "die"  // kill the own process after the time
-	failOnce  = "fail" // work for the time, and fail in the first attempt
+	untilGate  = "gate"      // work until the gate is open, whatever the context says
+	failAtGate = "gate-fail" // work until the gate is open, and fail
+	windDown   = "wind"      // work until the gate is open; when the context ends, need the time to fail
+	die        = "die"       // kill the own process after the time
+	failOnce   = "fail"      // work for the time, and fail in the first attempt
 )
 
 func (errand) EmqSpec() emq.Spec[errand] {
@@ -92,6 +93,9 @@ func (j *journal) do(ctx context.Context, e errand, attempt int) error {
 	case untilGate:
 		<-j.gate(e.Gate)
 		return nil
+	case failAtGate:
+		<-j.gate(e.Gate)
+		return errors.New("the gate is open")
 	case windDown:
 		select {
 		case <-j.gate(e.Gate):

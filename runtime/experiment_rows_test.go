@@ -2,6 +2,7 @@ package emq_test
 
 import (
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // set.
 func TestExperimentRowsDeletedByHand(t *testing.T) {
 	t.Parallel()
-	const jobs, others = 1500, 100
+	const jobs, others, failing = 1500, 100, 20
 	e := newExperiment(t)
 	settings := part{Lease: time.Second, Concurrency: 15}
 	e.start(settings)
@@ -71,6 +72,31 @@ func TestExperimentRowsDeletedByHand(t *testing.T) {
 		}
 		return e.counts().Active == 0
 	})
+
+	// rows are deleted just before the failures of their jobs are settled
+	g := e.gate("gate")
+	before := len(e.stints())
+	batch = batch[:0]
+	for i := range failing {
+		batch = append(batch, emq.New(errand{N: jobs + others + i, Do: failAtGate, Gate: g.file}))
+	}
+	receipts := e.enqueue(batch...)
+	e.reached("they run", func() bool { return len(e.stints()) == before+failing })
+	for _, r := range receipts {
+		if err := e.do("DEL", "emq:{errands}:job:"+string(r.ID)).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.open()
+	stopped := e.all()
+	for _, p := range stopped {
+		p.signal(syscall.SIGTERM)
+	}
+	for _, p := range stopped {
+		if err := p.exit(30 * time.Second); err != nil {
+			t.Errorf("exit after SIGTERM: %v", err)
+		}
+	}
 
 	// a row is whole or not there; what is left was running when the active set went
 	left, ghosts := e.rows()
