@@ -57,6 +57,11 @@ func (b Binding) With(m ...Middleware) Binding {
 	kinds := make([]*boundKind, len(b.kinds))
 	for i, k := range b.kinds {
 		wrapped := *k
+		if slices.ContainsFunc(m, func(mw Middleware) bool { return mw == nil }) {
+			wrapped.err = errors.Join(k.err, errors.New("With: a middleware is nil"))
+			kinds[i] = &wrapped
+			continue
+		}
 		wrapped.run = wrap(k.run, m)
 		kinds[i] = &wrapped
 	}

@@ -3,6 +3,7 @@ package emq
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -93,14 +94,28 @@ func InProcess(stop func()) ClientOption {
 
 const defaultMaxPayload = 512 << 10
 
-func newClient(ctx context.Context, r rueidis.Client, owned bool, opts []ClientOption) (*Client, error) {
+// configure applies the options and reports what is wrong with them, before any I/O.
+func configure(opts []ClientOption) (clientConfig, error) {
 	cfg := clientConfig{maxPayload: defaultMaxPayload}
 	for _, opt := range opts {
+		if opt == nil {
+			cfg.errs = append(cfg.errs, errors.New("a ClientOption is nil"))
+			continue
+		}
 		opt(&cfg)
 	}
-	if len(cfg.errs) > 0 {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, cfg.errs[0])
+	for _, m := range cfg.middleware {
+		if m == nil {
+			cfg.errs = append(cfg.errs, errors.New("WithEnqueueMiddleware: a middleware is nil"))
+		}
 	}
+	if len(cfg.errs) > 0 {
+		return cfg, fmt.Errorf("%w: %w", ErrInvalid, errors.Join(cfg.errs...))
+	}
+	return cfg, nil
+}
+
+func newClient(ctx context.Context, r rueidis.Client, owned bool, cfg clientConfig) (*Client, error) {
 	server, err := scripts.NewServer(r, cfg.prefix)
 	if err != nil {
 		return nil, err
@@ -120,9 +135,7 @@ func newClient(ctx context.Context, r rueidis.Client, owned bool, opts []ClientO
 	if c.log == nil {
 		c.log = slog.Default()
 	}
-	if c.observer == nil {
-		c.observer = nobody{}
-	}
+	c.observer = careful{c.observer, c.log}
 	c.enqueuer = door{c}
 	for i := len(cfg.middleware) - 1; i >= 0; i-- {
 		c.enqueuer = cfg.middleware[i](c.enqueuer)

@@ -52,7 +52,12 @@ func (d door) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 		}
 	}
 	if len(bad) > 0 {
+		refuseAll(receipts)
 		return receipts, &BatchError{bad}
+	}
+	if ctx.Err() != nil {
+		refuseAll(receipts)
+		return receipts, fmt.Errorf("emq: enqueue: nothing was sent: %w", context.Cause(ctx))
 	}
 	d.c.announce(ctx, jobs)
 	src := newMark()
@@ -64,13 +69,23 @@ func (d door) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	return receipts, joinSome(errs)
 }
 
+func refuseAll(receipts []Receipt) {
+	for i := range receipts {
+		receipts[i].Status = Refused
+	}
+}
+
 func (c *Client) checkJob(job Job) error {
 	if err := job.Err(); err != nil {
 		return err
 	}
-	if len(job.payload) > c.maxPayload {
-		return fmt.Errorf("%w: queue %s, kind %s: %d bytes, at most %d: store the data elsewhere and enqueue its name, or raise WithMaxPayload",
-			ErrTooLarge, job.queue, job.kind, len(job.payload), c.maxPayload)
+	size := len(job.payload)
+	for k, v := range job.headers {
+		size += len(k) + len(v)
+	}
+	if size > c.maxPayload {
+		return fmt.Errorf("%w: queue %s, kind %s: %d bytes with the headers, at most %d: store the data elsewhere and enqueue its name, or raise WithMaxPayload",
+			ErrTooLarge, job.queue, job.kind, size, c.maxPayload)
 	}
 	return nil
 }
@@ -107,7 +122,7 @@ func (c *Client) send(ctx context.Context, src string, jobs []Job, receipts []Re
 		}
 		open = again
 		if lost != nil && (try >= resends || !pause(ctx, try)) {
-			return append(errs, fmt.Errorf("%d jobs have an unknown fate: %w", len(open), lost))
+			return append(errs, fmt.Errorf("emq: the fate of %d job(s) is not known, as the server did not answer: %w", len(open), lost))
 		}
 	}
 	return errs
@@ -155,9 +170,11 @@ func (c *Client) verdict(src string, job Job, a scripts.Admitted, receipt *Recei
 		var reply *rueidis.RedisError
 		answered := errors.As(a.Err, &reply)
 		switch {
-		case scripts.IsRefusal(a.Err):
+		case scripts.IsRefusal(a.Err), scripts.IsPassing(a.Err):
+			receipt.Status = Refused
 			return false, a.Err
 		case answered && strings.HasPrefix(reply.Error(), "OOM"):
+			receipt.Status = Refused
 			return false, fmt.Errorf("%w: the server is at its maxmemory: %w", ErrFull, a.Err)
 		case answered:
 			return false, a.Err

@@ -60,7 +60,7 @@ func TestHostileNamesAreRefusedBeforeAnythingIsSent(t *testing.T) {
 			t.Helper()
 			receipts, err := s.Enqueue(t.Context(), j)
 			var batch *emq.BatchError
-			if !errors.Is(err, emq.ErrInvalid) || !errors.As(err, &batch) || len(receipts) != 1 || receipts[0].Status != emq.Unknown {
+			if !errors.Is(err, emq.ErrInvalid) || !errors.As(err, &batch) || len(receipts) != 1 || receipts[0].Status != emq.Refused {
 				t.Errorf("%.100q: %v, %v", what, receipts, err)
 				return
 			}
@@ -186,7 +186,7 @@ func TestOneBadJobRefusesABatchWholeByItsIndex(t *testing.T) {
 			t.Errorf("the receipts are %v", receipts)
 		}
 		for _, r := range receipts {
-			if r.Status != emq.Unknown {
+			if r.Status != emq.Refused {
 				t.Errorf("%v", r)
 			}
 		}

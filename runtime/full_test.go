@@ -16,13 +16,13 @@ func TestAQueueAtItsLengthAndAServerAtItsMemoryRefuseJobsButDrain(t *testing.T) 
 	if !errors.Is(err, emq.ErrFull) {
 		t.Errorf("%v", err)
 	}
-	for i, want := range []emq.Status{emq.Enqueued, emq.Enqueued, emq.Unknown, emq.Enqueued} {
+	for i, want := range []emq.Status{emq.Enqueued, emq.Enqueued, emq.Refused, emq.Enqueued} {
 		if receipts[i].Status != want {
 			t.Errorf("job %d: %v, want %v", i, receipts[i].Status, want)
 		}
 	}
 	s.do(t, "CONFIG", "SET", "maxmemory", "1")
-	if r, err := emq.Enqueue(t.Context(), s.Client, left{5}); !errors.Is(err, emq.ErrFull) || r.Status != emq.Unknown {
+	if r, err := emq.Enqueue(t.Context(), s.Client, left{5}); !errors.Is(err, emq.ErrFull) || r.Status != emq.Refused {
 		t.Errorf("%v, %v", r, err)
 	}
 	if _, err := s.Enqueue(t.Context(), emq.New(left{6}), emq.New(right{7}, emq.In(1))); !errors.Is(err, emq.ErrFull) {

@@ -91,6 +91,10 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 	job := Job{kind: spec.Kind, queue: spec.Queue, version: max(spec.Version, 1), value: payload, mode: spec.UniqueFor}
 	job.entry = entryOf(spec)
 	for _, opt := range opts {
+		if opt == nil {
+			job.errs = append(job.errs, errors.New("an Option is nil"))
+			continue
+		}
 		opt(&job.options)
 	}
 	errs := job.errs
@@ -118,7 +122,7 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 		check(wire.CheckUnique(job.unique))
 	}
 	var err error
-	job.payload, err = json.Marshal(payload)
+	job.payload, err = encode(payload)
 	if err != nil {
 		check(fmt.Errorf("the payload cannot be encoded: %w", err))
 	}
@@ -126,6 +130,16 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 		job.err = fmt.Errorf("%w: queue %s, kind %s: %w", ErrInvalid, wire.Quote(job.queue), wire.Quote(job.kind), errors.Join(errs...))
 	}
 	return job
+}
+
+// encode is json.Marshal, where a method of the payload may panic.
+func encode(payload any) (b []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v", p)
+		}
+	}()
+	return json.Marshal(payload)
 }
 
 // Kind is the job's name on the wire.
@@ -167,7 +181,7 @@ type EnqueueMiddleware func(next Enqueuer) Enqueuer
 func Enqueue[J Payload[J]](ctx context.Context, e Enqueuer, payload J, opts ...Option) (Receipt, error) {
 	job := New(payload, opts...)
 	if err := job.Err(); err != nil {
-		return Receipt{Ref: Ref{Queue: job.queue}}, err
+		return Receipt{Ref: Ref{Queue: job.queue}, Status: Refused}, err
 	}
 	receipts, err := e.Enqueue(ctx, job)
 	var batch *BatchError

@@ -31,6 +31,9 @@ func (l *loops) start(ctx context.Context, w *Worker, wg *sync.WaitGroup, name s
 		for ctx.Err() == nil {
 			err := guarded(ctx, f, func() {
 				l.succeeded(name, failed)
+				if failed && warn.allow(name+" again") {
+					w.log.Info("emq: the loop of the worker works again", "loop", name)
+				}
 				pause, failed = first, false
 			})
 			if err == nil {

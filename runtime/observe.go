@@ -2,6 +2,7 @@ package emq
 
 import (
 	"context"
+	"log/slog"
 	"time"
 )
 
@@ -42,6 +43,20 @@ const (
 	EventRefused   EventName = "refused"   // the server could not be reached or refused a call
 )
 
-type nobody struct{}
+// careful keeps a panic of the user's observer, which may also be none, from ending a worker.
+type careful struct {
+	observer Observer
+	log      *slog.Logger
+}
 
-func (nobody) Observe(context.Context, Event) {}
+func (c careful) Observe(ctx context.Context, e Event) {
+	if c.observer == nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			c.log.Error("emq: the observer panicked", "event", e.Name, "panic", p)
+		}
+	}()
+	c.observer.Observe(ctx, e)
+}

@@ -2,8 +2,10 @@ package emq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,17 +41,37 @@ func Open(ctx context.Context, rawURL string, opts ...ClientOption) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	where := redacted(rawURL)
+	cfg, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
 	r, err := connect(ctx, option)
 	if err != nil {
-		return nil, fmt.Errorf("emq: open %s: %w", where, err)
+		return nil, fmt.Errorf("emq: open %s: %w", redacted(rawURL), explained(err))
 	}
-	c, err := newClient(ctx, r, true, opts)
+	c, err := newClient(ctx, r, true, cfg)
 	if err != nil {
 		r.Close()
-		return nil, fmt.Errorf("open %s: %w", where, err)
+		return nil, fmt.Errorf("emq: open %s: %w", redacted(rawURL), explained(err))
 	}
 	return c, nil
+}
+
+// explained says what to do about the errors of a first connection.
+func explained(err error) error {
+	var reply *rueidis.RedisError
+	switch {
+	case errors.As(err, &reply) && hasWord(reply, "WRONGPASS", "NOAUTH"):
+		return fmt.Errorf("%w: the server refuses the user or the password: put them into the URL, redis://user:password@host:6379: %w", ErrPermission, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer in time: is it a Redis server, and does the URL say rediss:// if it speaks TLS? %w", err)
+	}
+	return err
+}
+
+func hasWord(reply *rueidis.RedisError, words ...string) bool {
+	word, _, _ := strings.Cut(reply.Error(), " ")
+	return slices.Contains(words, word)
 }
 
 // NewClient makes a Client over a client of the library rueidis that the caller made and will close.
@@ -59,7 +81,11 @@ func NewClient(r rueidis.Client, opts ...ClientOption) (*Client, error) {
 	if r == nil {
 		return nil, fmt.Errorf("%w: NewClient: the rueidis client is nil", ErrInvalid)
 	}
-	return newClient(context.Background(), r, false, opts)
+	cfg, err := configure(opts)
+	if err != nil {
+		return nil, err
+	}
+	return newClient(context.Background(), r, false, cfg)
 }
 
 func parseURL(rawURL string) (rueidis.ClientOption, error) {
@@ -71,7 +97,13 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	if err != nil || u.Opaque != "" || u.User == nil && strings.Contains(rawURL, "@") {
 		return rueidis.ClientOption{}, fmt.Errorf("%w: the URL cannot be read: give redis://user:password@host:6379/0, with %%XX for special characters of the password", ErrInvalid)
 	}
+	if err := checkParameters(u); err != nil {
+		return rueidis.ClientOption{}, fmt.Errorf("%w: URL %s: %w", ErrInvalid, redacted(rawURL), err)
+	}
 	option, err := rueidis.ParseURL(rawURL)
+	if err == nil && option.SelectDB < 0 {
+		err = fmt.Errorf("the database number is negative: %d", option.SelectDB)
+	}
 	if err != nil {
 		return option, fmt.Errorf("%w: URL %s: %w", ErrInvalid, redacted(rawURL), err)
 	}
@@ -82,6 +114,21 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 		option.Dialer.Timeout = dialTimeout
 	}
 	return option, nil
+}
+
+// checkParameters finds what the client library would pass over in silence.
+func checkParameters(u *url.URL) error {
+	schemes := []string{"redis", "rediss", "valkey", "valkeys", "unix"}
+	if !slices.Contains(schemes, u.Scheme) {
+		return fmt.Errorf("the scheme %s is none of %s", wire.Quote(u.Scheme), strings.Join(schemes, ", "))
+	}
+	known := []string{"addr", "client_cache", "client_name", "db", "dial_timeout", "master_set", "max_retries", "protocol", "skip_verify", "write_timeout"}
+	for name := range u.Query() {
+		if !slices.Contains(known, name) {
+			return fmt.Errorf("the parameter %s is none of %s", wire.Quote(name), strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // redacted is what may be printed of a URL: neither its password nor its parameters.

@@ -75,6 +75,7 @@ const (
 	Stored                  // it was handed on, to an outbox or a recorder
 	Duplicate               // a job with this id (WithID) is there already; nothing was changed
 	Conflict                // another job holds the unique key; nothing was enqueued
+	Refused                 // it is not in the queue, and the call's error says why
 )
 
 func (s Status) String() string {
@@ -87,6 +88,8 @@ func (s Status) String() string {
 		return "duplicate"
 	case Conflict:
 		return "conflict"
+	case Refused:
+		return "refused"
 	}
 	return "unknown"
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/echomq/emq/runtime/scripts"
@@ -149,13 +150,26 @@ func (r *run) settled(s *settlement, v scripts.Verdict, err error, resends int) 
 	case v.Again && resends == 0:
 		r.logger().Warn("emq: a settle came twice under one token and changed nothing", "settle", s.event, "state", v.Status)
 	case v.Status == "dead":
-		r.logger().Error("emq: the job is a dead letter", "error", s.err)
+		r.logger().Error("emq: the job is a dead letter", "error", firstLine(s.err))
 		r.observe(EventDead, s.err)
 	case v.Status == "cancelled":
 		r.observe(EventCancelled, s.err)
 	default:
 		r.observe(s.event, s.err)
 	}
+}
+
+// firstLine is what a log line needs of an error whose whole text is kept in the row.
+func firstLine(err error) string {
+	const most = 500
+	if err == nil {
+		return ""
+	}
+	line, rest, _ := strings.Cut(err.Error(), "\n")
+	if len(line) > most || rest != "" {
+		return strings.ToValidUTF8(line[:min(len(line), most)], "") + " …"
+	}
+	return line
 }
 
 // abandon hands a job back while its handler may still run; whatever that returns is not sent.

@@ -220,7 +220,7 @@ func TestAnEnqueueThatNeverGetsAnAnswerLeavesItsReceiptsUnknownWithTheIDsToRepea
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r, err := client.Enqueue(ctx, emq.New(left{4})); err == nil || r[0].Status != emq.Unknown {
+	if r, err := client.Enqueue(ctx, emq.New(left{4})); err == nil || r[0].Status != emq.Refused {
 		t.Errorf("with a context that has ended: %v, %v", r, err)
 	}
 }

@@ -149,6 +149,13 @@ func (cfg *WorkerConfig) complete(c *Client) (errs []error) {
 	}
 	if cfg.Observer == nil {
 		cfg.Observer = c.observer
+	} else {
+		cfg.Observer = careful{cfg.Observer, cfg.Logger}
+	}
+	for i, m := range cfg.Middleware {
+		if m == nil {
+			errs = append(errs, fmt.Errorf("Middleware %d is nil", i))
+		}
 	}
 	return errs
 }
@@ -186,7 +193,9 @@ func byQueue(kinds []*boundKind) (map[string][]*boundKind, []error) {
 			}
 		}
 		for _, name := range append([]string{k.kind}, k.aliases...) {
-			if other := taken[k.queue+"/"+name]; other != "" {
+			if other := taken[k.queue+"/"+name]; other == place {
+				errs = append(errs, fmt.Errorf("kind %s of queue %s is bound twice", name, k.queue))
+			} else if other != "" {
 				errs = append(errs, fmt.Errorf("kind %s of queue %s is bound twice: as %s and as %s", name, k.queue, other, place))
 			}
 			taken[k.queue+"/"+name] = place

@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -120,9 +121,11 @@ const (
 	longestPause = 500 * time.Millisecond
 )
 
-func isPassing(err error) bool {
-	reply, ok := rueidis.IsRedisErr(err)
-	if !ok {
+// IsPassing tells the words of a server that is starting, failing over or moving slots. It answers them
+// before a script has written anything.
+func IsPassing(err error) bool {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
 		return false
 	}
 	word, _, _ := strings.Cut(reply.Error(), " ")
@@ -147,7 +150,7 @@ func (s *Server) run(ctx context.Context, c call) rueidis.RedisResult {
 		if isNoScript(res.Error()) {
 			res = s.client.Do(ctx, s.buildWhole(c))
 		}
-		if try == passingTries || !isPassing(res.Error()) || !sleep(ctx, pause) {
+		if try == passingTries || !IsPassing(res.Error()) || !sleep(ctx, pause) {
 			return res
 		}
 		pause = min(2*pause, longestPause)
@@ -161,7 +164,7 @@ func (s *Server) runAll(ctx context.Context, calls []call) []rueidis.RedisResult
 	for try := 1; try < passingTries; try++ {
 		var struck []int
 		for i := range results {
-			if err := results[i].Error(); isNoScript(err) || isPassing(err) {
+			if err := results[i].Error(); isNoScript(err) || IsPassing(err) {
 				struck = append(struck, i)
 			}
 		}

@@ -28,6 +28,9 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
+	if r.Class == ErrGone {
+		return fmt.Sprintf("%v: queue %s, job %s: it has ended, or never was", r.Class, r.Queue, r.ID)
+	}
 	return fmt.Sprintf("%v: queue %s, job %s: %s", r.Class, r.Queue, r.ID, r.Text)
 }
 

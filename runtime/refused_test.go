@@ -1,0 +1,112 @@
+package emq_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	emq "github.com/echomq/emq/runtime"
+	"github.com/echomq/emq/runtime/embedded"
+)
+
+// explosive panics when it is encoded.
+type explosive struct{}
+
+func (explosive) EmqSpec() emq.Spec[explosive] {
+	return emq.Spec[explosive]{Queue: "work", Kind: "explosive", Version: 1, Attempts: 1, Timeout: time.Minute}
+}
+func (explosive) MarshalJSON() ([]byte, error) { panic("bang") }
+
+func embeddedClient(t *testing.T, opts ...emq.ClientOption) *emq.Client {
+	t.Helper()
+	client, err := embedded.Open(t.Context(), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func TestWhatIsCertainlyNotInTheQueueIsRefused(t *testing.T) {
+	client := embeddedClient(t, emq.WithMaxPayload(1000))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, test := range map[string]struct {
+		ctx  context.Context
+		jobs []emq.Job
+		want error
+	}{
+		"the whole batch of an invalid job":     {t.Context(), []emq.Job{emq.New(job{1}), emq.New(job{2}, emq.In(-1))}, emq.ErrInvalid},
+		"a nil option":                          {t.Context(), []emq.Job{emq.New(job{1}, nil)}, emq.ErrInvalid},
+		"a payload that panics when encoded":    {t.Context(), []emq.Job{emq.New(explosive{})}, emq.ErrInvalid},
+		"headers over the limit":                {t.Context(), []emq.Job{emq.New(job{1}, emq.WithHeader("h", strings.Repeat("x", 1000)))}, emq.ErrTooLarge},
+		"a call whose context has ended before": {ended, []emq.Job{emq.New(job{1})}, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			receipts, err := client.Enqueue(test.ctx, test.jobs...)
+			if !errors.Is(err, test.want) {
+				t.Errorf("error %v, not %v", err, test.want)
+			}
+			for i, r := range receipts {
+				if r.Status != emq.Refused {
+					t.Errorf("job %d is %v, not refused", i, r.Status)
+				}
+			}
+		})
+	}
+	if c, err := client.Queue("work").Counts(t.Context()); err != nil || c.Pending != 0 {
+		t.Errorf("%d jobs were written (%v)", c.Pending, err)
+	}
+}
+
+func TestBadOptionsAndURLsAreFoundBeforeTheServerIsAsked(t *testing.T) {
+	const nobody = "redis://127.0.0.1:1" // a refused connection would not be ErrInvalid
+	for name, open := range map[string]func() (*emq.Client, error){
+		"prefix":         func() (*emq.Client, error) { return emq.Open(t.Context(), nobody, emq.WithPrefix("a b")) },
+		"nil option":     func() (*emq.Client, error) { return emq.Open(t.Context(), nobody, nil) },
+		"nil middleware": func() (*emq.Client, error) { return emq.Open(t.Context(), nobody, emq.WithEnqueueMiddleware(nil)) },
+		"scheme":         func() (*emq.Client, error) { return emq.Open(t.Context(), "http://127.0.0.1:1") },
+		"parameter":      func() (*emq.Client, error) { return emq.Open(t.Context(), nobody+"?master_sett=x") },
+		"database":       func() (*emq.Client, error) { return emq.Open(t.Context(), nobody+"/-1") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := open(); !errors.Is(err, emq.ErrInvalid) {
+				t.Errorf("Open: %v", err)
+			}
+		})
+	}
+}
+
+type panicking struct{ seen atomic.Int32 }
+
+func (p *panicking) Observe(context.Context, emq.Event) {
+	p.seen.Add(1)
+	panic("observer")
+}
+
+func TestAnObserverThatPanicsStopsNothing(t *testing.T) {
+	client := embeddedClient(t)
+	o := &panicking{}
+	run(t, client, emq.WorkerConfig{Observer: o}, emq.Handle(func(context.Context, job) error { return nil }))
+	if _, err := emq.Enqueue(t.Context(), client, job{1}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the job completes and is observed", func() bool {
+		c, err := client.Queue("work").Counts(t.Context())
+		return err == nil && c.Totals["completed"] == 1 && o.seen.Load() > 0
+	})
+}
+
+func TestNilMiddlewareIsAFaultOfTheConfiguration(t *testing.T) {
+	client := embeddedClient(t)
+	handle := emq.Handle(func(context.Context, job) error { return nil })
+	if _, err := emq.NewWorker(client, emq.WorkerConfig{Middleware: []emq.Middleware{nil}}, handle); !errors.Is(err, emq.ErrInvalid) {
+		t.Errorf("in the configuration: %v", err)
+	}
+	if _, err := emq.NewWorker(client, emq.WorkerConfig{}, handle.With(nil)); !errors.Is(err, emq.ErrInvalid) {
+		t.Errorf("around a binding: %v", err)
+	}
+}
