@@ -96,6 +96,9 @@ func (s *target) dump() (space, stamp) {
 }
 
 func (v value) fill(key string, items []string) value {
+	if v.Type == "set" {
+		slices.Sort(items)
+	}
 	if v.Type != "hash" && v.Type != "zset" {
 		v.Items = items
 		return v
@@ -108,6 +111,8 @@ func (v value) fill(key string, items []string) value {
 			v.At[name] = parseStamp(val)
 		case (name == "forgiven" || name == "lapses") && val == "0":
 			// a count of nothing is the same as no count
+		case strings.HasSuffix(key, "}:ring"):
+			v.Text[name] = fixedText(parseFloat(val)) // servers print floats differently
 		default:
 			v.Text[name] = val
 		}

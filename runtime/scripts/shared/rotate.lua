@@ -48,7 +48,7 @@ local function rotate(n, scan, serve)
       fvt = pay(flat, flat_turn, taken)
       flats = flats - seen
     else
-      local list, running, room = waiting_of(lane), redis.pcall('SCARD', running_of(lane)), n
+      local list, running, room = waiting_of(lane), redis.pcall('SCARD', running_of(lane)), PARKED
       failed = type(running) == 'table' and running
       if limits and not failed then
         room = (tonumber(redis.call('HGET', glimit, lane) or PARKED) or PARKED) - running
