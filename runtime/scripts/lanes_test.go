@@ -198,6 +198,7 @@ func laneScenarios() []scenario {
 			}
 			s.all(deleteRow(jobN(0)))
 			s.serves("-", 10)
+			s.takes(0, claimBy("mine0002"))
 			s.orphans(3)
 		}},
 		{"a lane of nothing but orphans does not hide the others", func(s *scene) {

@@ -58,6 +58,8 @@ func isTimeSet(key string) bool {
 }
 
 const dumpText = `
+local t = redis.call('TIME') -- first, as times to live are those of the script's start
+local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local out = {}
 for _, k in ipairs(redis.call('KEYS', '*')) do
   local t = redis.call('TYPE', k)
@@ -70,8 +72,7 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
   else v = {redis.call('GET', k)} end
   out[#out + 1] = {k, t, redis.call('PTTL', k), v}
 end
-local t = redis.call('TIME')
-return {t[1] * 1000 + math.floor(t[2] / 1000), out}`
+return {now, out}`
 
 // dump reads every key of the database and the server's clock.
 func (s *target) dump() (space, stamp) {
