@@ -201,6 +201,35 @@ func laneScenarios() []scenario {
 			s.takes(0, claimBy("mine0002"))
 			s.orphans(3)
 		}},
+		{"a job that waits in one lane is not served from another", func(s *scene) {
+			s.all(tune{"b", "pause", 0}, inLane(jobB, "b"))
+			s.fill("a", 0, 1)
+			s.must("HINCRBY", s.key("meta"), "laned", "1")
+			s.all(stray("g:a:pending", jobB, 0))
+			s.takes(1, claimBy("mine0001"))
+			s.orphans(1)
+			s.all(tune{"b", "resume", 0})
+			s.serves("b", 10)
+		}},
+		{"a claim passes the token on while a lane has more, and not when all are parked", func(s *scene) {
+			s.fill("a", 0, 3)
+			s.all(popWake(), claim{Lease: lease, N: 1, By: "mine0001"})
+			s.woken(true)
+			s.all(tune{"a", "limit", 2}, claim{Lease: lease, N: 1, By: "mine0002"})
+			s.woken(false)
+		}},
+		{"jobs without a lane have no claim to the time when there were none", func(s *scene) {
+			s.fill("a", 0, 8)
+			s.serves("aaaa", 1)
+			s.fill("", 20, 4)
+			s.serves("--a-a-aa", 1)
+		}},
+		{"a lane whose last job is cancelled leaves the ring", func(s *scene) {
+			s.fill("a", 0, 1)
+			s.fill("b", 10, 1)
+			s.all(cancel{jobN(0)})
+			s.serves("b", 10)
+		}},
 		{"a lane of nothing but orphans does not hide the others", func(s *scene) {
 			s.fill("a", 0, 4)
 			s.fill("b", 10, 1)
