@@ -6,9 +6,9 @@
 --       settle that would let a marked job wait again end it instead; a completion that comes first wins.
 -- Gives 'cancelled', 'cancelling'; EMQGONE; EMQSTATE if it has ended already. Safe to repeat.
 -- By    Client.Cancel
---@keys row pending schedule active meta wake wake_pump dead dead_at m_cancelled m_failed ring paused glimit gweight
+--@keys row pending schedule active meta wake wake_pump dead dead_at m_cancelled m_failed ring
 local base = ARGV[2]
---@use row lane place unique ending
+--@use row lane ready place unique ending
 --@main
 local id = ARGV[1]
 local r = read(row, 'state', 'unique', 'group')
@@ -24,7 +24,9 @@ end
 if state ~= 'pending' and state ~= 'scheduled' then
   return redis.error_reply('EMQSTATE ended already as ' .. state)
 end
-reach(r[3])
+if r[3] then
+  ledger().reach(r[3])
+end
 local job = { unique = r[2], holds = held(id, r[2]) }
 if state == 'pending' then
   unready(id, r[3])

@@ -11,9 +11,9 @@
 --       payload, forgiven, lapses, max, v, due, headers, lane}. Not safe to repeat: a lost reply costs the
 --       lease, and reap forgives it.
 -- By    the worker's fetch loop
---@keys pending active meta wake pump m_orphan schedule wake_pump ring paused glimit gweight
+--@keys pending active meta wake pump m_orphan ring paused glimit gweight
 local base, lease, n, by = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
---@use now lane rotate place unique rate
+--@use now lane rotate ready unique rate
 --@main
 local SCAN = 500 -- members looked at in one call, orphans included
 
@@ -104,7 +104,7 @@ local function serve(list, lane, k)
       end
     end
     if lane ~= '' then
-      redis.call('SADD', running_of(lane), job[1])
+      redis.call('SADD', ledger().running(lane), job[1])
     end
     jobs[#jobs + 1] = job
     leases[#leases + 1] = t + lease
@@ -141,7 +141,7 @@ if spacing then
     wait = math.max(math.ceil(tat + #jobs * spacing - t), 1)
   end
 end
-if headroom > #jobs and allowed > #jobs and (lanes and servable() or redis.call('ZCARD', pending) > 0) then
+if headroom > #jobs and allowed > #jobs and (lanes and ledger().servable() or redis.call('ZCARD', pending) > 0) then
   wake_workers()
 end
 return { t, wait, 0, unpack(jobs) }

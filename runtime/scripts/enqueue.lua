@@ -8,9 +8,9 @@
 -- Gives {'enqueued'}; {'duplicate', src of the row that is there}; {'conflict', id of the holder};
 --       EMQKIND, EMQFULL. Safe to repeat: the src tells the caller's own resend from another job.
 -- By    Client.Enqueue
---@keys row pending schedule meta wake wake_pump active ring paused glimit gweight unique_key
+--@keys row pending schedule meta wake ring paused glimit gweight unique_key
 local base = ARGV[3]
---@use row lane place unique admit
+--@use row lane ready unique admit
 --@main
 local lane = ARGV[7] ~= '' and ARGV[7]
 local refused = admit('pending', ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], lane, { unpack(ARGV, 8) })

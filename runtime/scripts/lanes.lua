@@ -48,8 +48,8 @@ local answer = { stage, cursor }
 for _, lane in ipairs(names) do
   for _, v in ipairs({
     lane,
-    redis.call('ZCARD', waiting_of(lane)),
-    redis.call('SCARD', running_of(lane)),
+    redis.call('ZCARD', ledger().waiting(lane)),
+    redis.call('SCARD', ledger().running(lane)),
     redis.call('HGET', gweight, lane) or '1',
     redis.call('HGET', glimit, lane) or '',
     redis.call('SISMEMBER', paused, lane),

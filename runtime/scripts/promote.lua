@@ -6,9 +6,9 @@
 --       worker. Ids without a scheduled row are dropped and counted as orphans.
 -- Gives {count, ms until the next due job or -1}. Safe to repeat.
 -- By    the pump
---@keys schedule pending active meta wake wake_pump m_orphan ring paused glimit gweight
+--@keys schedule pending meta wake m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row lane place
+--@use now row lane ready
 local function promote(limit)
   local t = now()
   local due = redis.call('ZRANGE', schedule, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
@@ -17,7 +17,9 @@ local function promote(limit)
     ids[#ids + 1] = due[i]
     local r = read(base .. 'job:' .. due[i], 'state', 'group')
     if r[1] == 'scheduled' then
-      reach(r[2])
+      if r[2] then
+        ledger().reach(r[2])
+      end
       rows[#rows + 1] = { due[i], due[i + 1], r[2] }
     end
   end

@@ -11,7 +11,7 @@
 -- By    the pump
 --@keys active pending schedule meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row grace lane place unique ending
+--@use now row grace lane ready place unique ending
 local function reap(budget, limit, lease)
   local t = now()
   local grace = alive(t, lease)
@@ -25,7 +25,9 @@ local function reap(budget, limit, lease)
   for _, id in ipairs(ids) do
     local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel', 'group')
     lanes[id] = r[6]
-    reach(r[6])
+    if r[6] then
+      ledger().reach(r[6])
+    end
     if r[1] == 'active' then
       lapsed[#lapsed + 1] = { id = id, attempts = r[2], lapses = tonumber(r[3] or 0) + 1, unique = r[4],
         holds = held(id, r[4]), cancel = r[5] }

@@ -7,9 +7,9 @@
 -- Gives 1; -1 gone; EMQSTATE not dead; EMQLOCK with the id that holds the unique key.
 --       Safe to repeat: the second call answers EMQSTATE.
 -- By    Queue.Reprocess
---@keys row dead pending dead_at active schedule meta wake wake_pump ring paused glimit gweight
+--@keys row dead pending dead_at meta wake ring paused glimit gweight
 local base = ARGV[2]
---@use row lane place unique
+--@use row lane ready unique
 --@main
 local id = ARGV[1]
 local r = read(row, 'state', 'attempts', 'unique', 'group')
@@ -23,7 +23,9 @@ local other = r[3] and holder(r[3])
 if other and other ~= id then
   return redis.error_reply('EMQLOCK its unique key is held by ' .. other)
 end
-reach(r[4])
+if r[4] then
+  ledger().reach(r[4])
+end
 redis.call('ZREM', dead, id)
 redis.call('ZREM', dead_at, id)
 redis.call('HDEL', row, 'last_error', 'settled_at', 'lapsed', 'cancel')

@@ -6,7 +6,7 @@
 -- Does  as enqueue, but parks the job; wakes the pump if it is the earliest.
 -- Gives {'enqueued'}; {'duplicate', src}; {'conflict', id}; EMQKIND, EMQFULL. Safe to repeat.
 -- By    Client.Enqueue with In or At
---@keys row schedule pending meta wake wake_pump active ring paused glimit gweight unique_key
+--@keys row schedule pending meta wake_pump unique_key
 local base = ARGV[3]
 --@use now row lane place unique admit
 --@main

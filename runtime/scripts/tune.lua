@@ -7,12 +7,12 @@
 --       again. Jobs that run go on.
 -- Gives 1. Safe to repeat.
 -- By    Queue.PauseLane, ResumeLane, SetLaneLimit, ClearLaneLimit, SetLaneWeight
---@keys meta ring paused glimit gweight pending active schedule wake wake_pump
+--@keys meta ring paused glimit gweight wake
 local base, lane = ARGV[1], ARGV[2]
---@use lane place
+--@use lane ready
 --@main
 local verb, value = ARGV[3], ARGV[4]
-reach(lane)
+ledger().reach(lane)
 redis.call('HDEL', meta, '-') -- accepted without memory
 if verb == 'pause' then
   redis.call('SADD', paused, lane)
@@ -36,7 +36,7 @@ else
     redis.call('ZREM', ring, lane)
   end
 end
-if lane ~= '' and rank(lane) and verb ~= 'weight' then
+if lane ~= '' and ledger().rank(lane) and verb ~= 'weight' then
   wake_workers()
 end
 return 1

@@ -21,7 +21,9 @@ local function admit(state, id, payload, src, unique, window, lane, fields)
   if most and redis.call('ZCARD', pending) + (m[2] or 0) + redis.call('ZCARD', schedule) >= most then
     return redis.error_reply('EMQFULL ' .. m[1] .. ' jobs wait already')
   end
-  reach(lane)
+  if lane then
+    ledger().reach(lane)
+  end
   if unique ~= '' then
     if window ~= '' then
       redis.call('SET', unique_key, id, 'PX', window)

@@ -1,38 +1,18 @@
--- place: the one place that knows where a job that waits or runs is listed. Needs lane, active,
--- schedule, wake, wake_pump. A lane is false for a job without one.
-
--- wake_workers leaves one token for a parked worker. One is enough: a claim that leaves jobs behind
--- passes it on.
-local function wake_workers()
-  if redis.call('EXISTS', wake) == 0 then
-    redis.call('LPUSH', wake, 1)
-  end
-end
-
--- ready lists a job for claims.
-local function ready(id, lane)
-  if not lane then
-    redis.call('ZADD', pending, 0, id)
-    return
-  end
-  local added = redis.call('ZADD', waiting_of(lane), 0, id)
-  if not redis.call('ZSCORE', ring, lane) then
-    rank(lane)
-  end
-  if added == 1 then
-    count(1)
-  end
-end
+-- place: how a job leaves the lists of ready, and flight, and where it is parked. Needs lane, ready,
+-- active, schedule, wake_pump. A lane is false for a job without one.
 
 -- unready takes a waiting job out of the claims' sight.
 local function unready(id, lane)
   if not lane then
     redis.call('ZREM', pending, id)
-  elseif redis.call('ZREM', waiting_of(lane), id) == 1 then
-    if redis.call('ZCARD', waiting_of(lane)) == 0 then
+    return
+  end
+  local b = ledger()
+  if redis.call('ZREM', b.waiting(lane), id) == 1 then
+    if redis.call('ZCARD', b.waiting(lane)) == 0 then
       redis.call('ZREM', ring, lane)
     end
-    count(-1)
+    b.count(-1)
   end
 end
 
@@ -50,8 +30,8 @@ end
 local function vacate(id, lane)
   local vacated = redis.call('ZREM', active, id)
   if lane then
-    redis.call('SREM', running_of(lane), id)
-    if redis.call('HEXISTS', glimit, lane) == 1 and rank(lane) then
+    redis.call('SREM', ledger().running(lane), id)
+    if redis.call('HEXISTS', glimit, lane) == 1 and ledger().rank(lane) then
       wake_workers()
     end
   end
@@ -59,7 +39,7 @@ local function vacate(id, lane)
     return
   end
   local limit = redis.call('HGET', meta, 'concurrency')
-  if limit and redis.call('ZCARD', active) == limit - 1 and servable() then
+  if limit and redis.call('ZCARD', active) == limit - 1 and ledger().servable() then
     wake_workers()
   end
 end

@@ -1,37 +1,38 @@
--- rotate: whose turn it is, while there are lanes. Needs lane.
+-- rotate: whose turn it is, while there are lanes. Needs lane, pending, meta, ring, paused, glimit, gweight.
 --
 -- The lowest score is served and put back one turn later. Jobs without a lane take part under meta.fvt,
 -- which is at least meta.vt, the score that was served last; they are no member of the ring, as that
 -- would double the cost of a claim without lanes, and they win ties.
 
--- turns counts how many turns in a row, at most n, come before a bound, the first one in any case.
-local function turns(score, turn, bound, ties, n)
-  local k = 1
-  while k < n do
-    score = later(score, turn)
-    if score > bound or (score == bound and not ties) then
-      break
-    end
-    k = k + 1
-  end
-  return k
-end
-
 -- rotate takes up to n jobs and looks at up to scan members, by serve(list, lane, k), which answers how
 -- many it took, how many members it removed, and an error that ends the call.
 local function rotate(n, scan, serve)
+  local b = ledger()
   local m = redis.call('HMGET', meta, 'vt', 'fvt')
   local vt, fvt = tonumber(m[1] or 0), tonumber(m[2] or 0)
-  local flats, flat_turn = redis.call('ZCARD', pending), turn_of('')
+  local flats, flat_turn = redis.call('ZCARD', pending), b.turn('')
   local limits, weights = redis.call('EXISTS', glimit) == 1, redis.call('EXISTS', gweight) == 1
   local pauses = redis.call('EXISTS', paused) == 1
   local left, served, failed = 0, false, false
+
+  -- turns counts how many turns in a row, at most n, come before a bound, the first one in any case.
+  local function turns(score, turn, bound, ties, n)
+    local k = 1
+    while k < n do
+      score = b.later(score, turn)
+      if score > bound or (score == bound and not ties) then
+        break
+      end
+      k = k + 1
+    end
+    return k
+  end
 
   -- pay moves on by what was taken, and answers the score after it
   local function pay(score, turn, taken)
     for _ = 1, taken do
       vt, served = score, true
-      score = later(score, turn)
+      score = b.later(score, turn)
     end
     return score
   end
@@ -48,23 +49,23 @@ local function rotate(n, scan, serve)
       fvt = pay(flat, flat_turn, taken)
       flats = flats - seen
     else
-      local list, running, room = waiting_of(lane), redis.pcall('SCARD', running_of(lane)), PARKED
+      local list, running, room = b.waiting(lane), redis.pcall('SCARD', b.running(lane)), PARKED
       failed = type(running) == 'table' and running
       if limits and not failed then
         room = (tonumber(redis.call('HGET', glimit, lane) or PARKED) or PARKED) - running
       end
       if not failed and (room <= 0 or pauses and redis.call('SISMEMBER', paused, lane) == 1) then
         redis.call('HDEL', meta, '-') -- accepted without memory
-        place_in_ring(lane, PARKED)
+        b.put(lane, PARKED)
       elseif not failed then
-        local turn = weights and turn_of(lane) or 1
+        local turn = weights and b.turn(lane) or 1
         taken, seen, failed = serve(list, lane, turns(score, turn, math.min(tonumber(head[4] or PARKED), flat), false, math.min(n, room)))
         score = pay(score, turn, taken)
         left = left + seen
         if redis.pcall('ZCARD', list) == 0 then
           redis.call('ZREM', ring, lane)
         elseif seen > 0 then
-          place_in_ring(lane, taken == room and PARKED or score)
+          b.put(lane, taken == room and PARKED or score)
         end
       end
       if failed and string.sub(failed.err, 1, 9) == 'WRONGTYPE' then
@@ -79,7 +80,7 @@ local function rotate(n, scan, serve)
     redis.call('HSET', meta, 'vt', string.format('%.9f', vt), 'fvt', string.format('%.9f', fvt))
   end
   if left > 0 then
-    count(-left)
+    b.count(-left)
   end
   return failed
 end

@@ -27,7 +27,9 @@ local function take(id, row, token, by)
     max = tonumber(r[8]),
     lane = r[9],
   }
-  reach(job.lane)
+  if job.lane then
+    ledger().reach(job.lane)
+  end
   if state == 'active' then
     vacate(id, job.lane)
   elseif state == 'pending' and r[4] == token then
