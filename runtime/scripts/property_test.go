@@ -91,6 +91,9 @@ func property(open func() *target) func(*rapid.T) {
 		if rapid.Bool().Draw(t, "budgeted") {
 			h.do(setMeta("crash_budget", rapid.SampledFrom([]string{"0", "1", "3"}).Draw(t, "crash budget")))
 		}
+		if rapid.Bool().Draw(t, "limited lane") {
+			h.all(tune{"a", "limit", 1}, tune{"b", "weight", 3})
+		}
 		t.Repeat(h.actions())
 		for _, st := range h.sent {
 			h.resend(st)

@@ -59,7 +59,8 @@ local function rotate(n, scan, serve)
         b.put(lane, PARKED)
       elseif not failed then
         local turn = weights and b.turn(lane) or 1
-        taken, seen, failed = serve(list, lane, turns(score, turn, math.min(tonumber(head[4] or PARKED), flat), false, math.min(n, room)))
+        local bound = math.min(tonumber(head[4] or PARKED), flat) -- the next lane's turn
+        taken, seen, failed = serve(list, lane, turns(score, turn, bound, false, math.min(n, room)))
         score = pay(score, turn, taken)
         left = left + seen
         if redis.pcall('ZCARD', list) == 0 then
@@ -73,7 +74,7 @@ local function rotate(n, scan, serve)
         failed = false
       end
     end
-    n, scan = n - taken, scan - seen
+    n, scan = n - taken, scan - math.max(seen, 1) -- a lane that was not parked counts too
   end
 
   if served then
