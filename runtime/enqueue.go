@@ -157,7 +157,7 @@ func (c *Client) admission(src string, job Job, receipt *Receipt) (scripts.Admit
 		fields = append(fields, "headers", string(headers))
 	}
 	return scripts.Admit{Queue: c.queue(job.queue), NewJob: scripts.NewJob{
-		ID: string(receipt.ID), Payload: job.payload, Src: src, Fields: fields,
+		ID: string(receipt.ID), Payload: job.payload, Src: src, Fields: fields, Lane: job.lane,
 		Unique: job.unique, Window: job.mode.window, UntilStart: job.mode.start,
 		Later: job.in > 0 || !job.at.IsZero(), Delay: job.in, At: job.at,
 	}}, nil

@@ -116,13 +116,13 @@ func TestWhatANewJobGotWrongIsSaidAtOnceAndTogether(t *testing.T) {
 	t.Parallel()
 	fine := wild{Queue: "q", Kind: "k"}
 	for want, j := range map[string]emq.Job{
-		"negative":             emq.New(fine, emq.In(-1)),
-		"together":             emq.New(fine, emq.In(time.Second), emq.At(time.Now())),
-		"zero":                 emq.New(fine, emq.At(time.Time{})),
-		"too far away":         emq.New(fine, emq.At(time.Unix(1<<40, 0))),
-		"cannot be encoded":    emq.New(wild{Queue: "q", Kind: "k", Unencodable: true}),
-		"lanes are not served": emq.New(wild{Queue: "q", Kind: "k", LaneKey: "a"}),
-		"an empty emq.Job":     {},
+		"negative":          emq.New(fine, emq.In(-1)),
+		"together":          emq.New(fine, emq.In(time.Second), emq.At(time.Now())),
+		"zero":              emq.New(fine, emq.At(time.Time{})),
+		"too far away":      emq.New(fine, emq.At(time.Unix(1<<40, 0))),
+		"cannot be encoded": emq.New(wild{Queue: "q", Kind: "k", Unencodable: true}),
+		"lane field":        emq.New(wild{Queue: "q", Kind: "k", LaneKey: "a"}, emq.InLane("b")),
+		"an empty emq.Job":  {},
 	} {
 		if err := j.Err(); !errors.Is(err, emq.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

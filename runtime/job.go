@@ -32,11 +32,13 @@ type options struct {
 	in      time.Duration
 	at      time.Time
 	delayed bool // In was given
+	into    string
+	laned   bool // InLane was given
 	errs    []error
 }
 
 // Option says something of one enqueue. What a declaration owns (queue, kind, timeout, attempts,
-// backoff, retention, uniqueness) is no option.
+// backoff, retention, uniqueness, a lane field) is no option.
 type Option func(*options)
 
 // In makes the job due after d, on the server's clock. A negative d is an error; so are In and At
@@ -58,6 +60,12 @@ func At(t time.Time) Option {
 		}
 		o.at = t
 	}
+}
+
+// InLane puts the job into a lane: a tenant, a customer, whoever is to have a fair share of the queue.
+// The empty lane is none. It is an error for a job whose declaration has a lane field.
+func InLane(lane string) Option {
+	return func(o *options) { o.into, o.laned = lane, true }
 }
 
 // WithID gives the job an id from NewID, so that the same call can be made again: an id that is there
@@ -111,11 +119,15 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 	if !job.at.IsZero() && job.at.UnixMilli() > math.MaxInt64/int64(time.Millisecond) {
 		check(fmt.Errorf("At(%v) is too far away", job.at))
 	}
+	job.lane = job.into
 	if spec.Lane != nil {
-		if job.lane = spec.Lane(payload); job.lane != "" {
-			check(wire.CheckLane(job.lane))
-			check(errors.New("lanes are not served by this version of emq: take the lane tag off the field"))
+		if job.laned {
+			check(fmt.Errorf("InLane(%s): the job has a lane field, which alone says its lane", wire.Quote(job.into)))
 		}
+		job.lane = spec.Lane(payload)
+	}
+	if job.lane != "" {
+		check(wire.CheckLane(job.lane))
 	}
 	if spec.UniqueKey != nil {
 		job.unique = spec.UniqueKey(payload)

@@ -31,14 +31,22 @@ func needed() [][]string {
 		HGETALL KEY
 		HSET KEY x y
 		HDEL KEY x
+		HEXISTS KEY x
+		HSCAN KEY 0
 		HINCRBY KEY x 1
 		LPUSH KEY x
+		SADD KEY x
+		SREM KEY x
+		SCARD KEY
+		SISMEMBER KEY x
+		SSCAN KEY 0
 		ZADD KEY 0 x
 		ZREM KEY x
 		ZCARD KEY
 		ZRANGE KEY 0 1
 		ZRANK KEY x
 		ZSCORE KEY x
+		ZSCAN KEY 0
 		ZREMRANGEBYRANK KEY 0 1
 	`) {
 		if words := strings.Fields(line); len(words) > 0 {

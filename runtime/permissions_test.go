@@ -181,6 +181,21 @@ func TestAUserWithOnlyTheListedCommandsAndKeysCanDoEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	until("the orphan is reaped", func(n Counts) bool { return n.Totals["orphan"] == 1 })
+	// lanes
+	q := c.Queue("modest")
+	must(q.SetLaneLimit(ctx, "a", 1))
+	must(q.SetLaneWeight(ctx, "a", 2))
+	must(q.PauseLane(ctx, "a"))
+	if _, err := Enqueue(ctx, c, spaced{}, InLane("a")); err != nil {
+		t.Fatal(err)
+	}
+	for cursor, more := "", true; more; {
+		page, err := q.Lanes(ctx, cursor, 10)
+		must(err)
+		cursor, more = page.Next, page.Next != ""
+	}
+	must(q.ResumeLane(ctx, "a"))
+	must(q.ClearLaneLimit(ctx, "a"))
 	// limits
 	for _, field := range []string{"concurrency", "rate_max", "max_len"} {
 		if _, err := server.Command("HSET", "emq:{modest}:meta", field, "50", "rate_ms", "1000"); err != nil {

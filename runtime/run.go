@@ -39,7 +39,7 @@ type run struct {
 func (c *consumer) register(job scripts.ClaimedJob) *run {
 	r := &run{c: c, job: job, cancel: func(error) {}, began: time.Now()}
 	r.info = Info{
-		Ref: Ref{c.q.Name(), ID(job.ID)}, Kind: job.Kind,
+		Ref: Ref{c.q.Name(), ID(job.ID)}, Kind: job.Kind, Lane: job.Lane,
 		Attempt: int(job.Attempts - job.Forgiven), MaxAttempts: job.Max,
 		Due: job.Due, Headers: job.Headers,
 	}

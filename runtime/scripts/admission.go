@@ -16,6 +16,8 @@ type NewJob struct {
 	Src     string   // marks this call's own resend
 	Fields  []string // further fields of the row and their values, in pairs
 
+	Lane string // empty: none
+
 	Unique     string        // the unique key; empty: none
 	Window     time.Duration // hold the key for this long, whatever becomes of the job
 	UntilStart bool          // free the key at the first claim
@@ -38,8 +40,8 @@ func (q *Queue) admission(j *NewJob) call {
 	if j.Window > 0 {
 		window = ms(j.Window)
 	}
-	args := make([]string, 0, 12+len(j.Fields))
-	args = append(args, j.ID, rueidis.BinaryString(j.Payload), q.keys.Base(), j.Src, j.Unique, window)
+	args := make([]string, 0, 13+len(j.Fields))
+	args = append(args, j.ID, rueidis.BinaryString(j.Payload), q.keys.Base(), j.Src, j.Unique, window, j.Lane)
 	if j.Later {
 		name = "schedule"
 		if j.At.IsZero() {

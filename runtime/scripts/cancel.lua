@@ -6,12 +6,12 @@
 --       settle that would let a marked job wait again end it instead; a completion that comes first wins.
 -- Gives 'cancelled', 'cancelling'; EMQGONE; EMQSTATE if it has ended already. Safe to repeat.
 -- By    Client.Cancel
---@keys row pending schedule active meta wake wake_pump dead dead_at m_cancelled m_failed
+--@keys row pending schedule active meta wake wake_pump dead dead_at m_cancelled m_failed ring
 local base = ARGV[2]
---@use row place unique ending
+--@use row lane ready place unique ending
 --@main
 local id = ARGV[1]
-local r = read(row, 'state', 'unique')
+local r = read(row, 'state', 'unique', 'group')
 local state = r[1]
 if not state then
   return redis.error_reply('EMQGONE no job ' .. id)
@@ -24,9 +24,12 @@ end
 if state ~= 'pending' and state ~= 'scheduled' then
   return redis.error_reply('EMQSTATE ended already as ' .. state)
 end
+if r[3] then
+  ledger().reach(r[3])
+end
 local job = { unique = r[2], holds = held(id, r[2]) }
 if state == 'pending' then
-  unready(id)
+  unready(id, r[3])
 else
   redis.call('ZREM', schedule, id)
 end

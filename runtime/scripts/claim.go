@@ -39,6 +39,7 @@ type ClaimedJob struct {
 	Version  int   // of the payload, 1 if the row does not say
 	Due      time.Time
 	Headers  map[string]string
+	Lane     string // empty: none
 }
 
 // Claim takes up to c.N jobs. Do not repeat it after a lost answer: those jobs come back when their
@@ -80,7 +81,7 @@ func readJob(m rueidis.RedisMessage) (ClaimedJob, error) {
 	if err != nil {
 		return ClaimedJob{}, err
 	}
-	if len(parts) != 10 {
+	if len(parts) != 11 {
 		return ClaimedJob{}, fmt.Errorf("a job of %d parts", len(parts))
 	}
 	var job ClaimedJob
@@ -99,6 +100,7 @@ func readJob(m rueidis.RedisMessage) (ClaimedJob, error) {
 		// headers that another producer spoilt are no reason not to run the job
 		_ = json.Unmarshal([]byte(headers), &job.Headers)
 	}
+	job.Lane = text(parts[10])
 	return job, nil
 }
 

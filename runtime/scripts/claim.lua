@@ -2,17 +2,18 @@
 --
 -- KEYS  pending, active, ...
 -- ARGV  base, lease in ms, n (1 to 500), by (drawn anew for each call: the second half of the fence)
--- Does  cuts n to the concurrency limit and the rate; per job: attempts + 1, by, state active, lease
---       until now + lease, a unique-until-start key freed. Ids without a waiting row are dropped and
---       counted as orphans; they spend nothing. Passes the wake token on if more could be taken.
+-- Does  cuts n to the concurrency limit and the rate; takes the oldest ids, or while there are lanes,
+--       from each in turn by its weight and limit; per job: attempts + 1, by, state active, lease
+--       until now + lease, a unique-until-start key freed. Ids without a row that waits there are
+--       dropped and counted as orphans; they spend nothing. Passes the wake token on if more could be taken.
 -- Gives {now, wait, pump, job, ...}: wait is the ms until it is worth claiming again (-1: when woken),
 --       pump is 1 if nothing was taken and nobody pumps the queue; a job is {id, attempts, kind,
---       payload, forgiven, lapses, max, v, due, headers}. Not safe to repeat: a lost reply costs the
+--       payload, forgiven, lapses, max, v, due, headers, lane}. Not safe to repeat: a lost reply costs the
 --       lease, and reap forgives it.
 -- By    the worker's fetch loop
---@keys pending active meta wake pump m_orphan schedule wake_pump
+--@keys pending active meta wake pump m_orphan ring paused glimit gweight
 local base, lease, n, by = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
---@use now place unique rate
+--@use now lane rotate ready unique rate
 --@main
 local SCAN = 500 -- members looked at in one call, orphans included
 
@@ -49,45 +50,79 @@ if n <= 0 then
   return nothing()
 end
 
--- Read everything first. While a slot moves a row can be out of reach: what was read until then is
--- taken, and the rest waits for the next call.
-local jobs, leases, freed = {}, {}, {}
-local scanned, broken = 0, false
-while #jobs < n and scanned < SCAN and not broken do
-  local ids = redis.call('ZRANGE', pending, scanned, math.min(scanned + n - #jobs, SCAN) - 1)
-  if #ids == 0 then
-    break
-  end
-  for _, id in ipairs(ids) do
-    local row = base .. 'job:' .. id
-    local r = redis.pcall('HMGET', row, 'state', 'attempts', 'kind', 'payload', 'forgiven', 'lapses', 'max',
-      'v', 'due', 'headers', 'unique', 'unique_until')
-    if r.err and string.sub(r.err, 1, 9) ~= 'WRONGTYPE' then
-      broken = r
+local jobs, leases, scanned = {}, {}, 0
+
+-- serve moves up to k jobs of a lane from its list into flight; it answers how many, how many members
+-- it removed, and the error of a row that is out of reach.
+local function serve(list, lane, k)
+  -- Read everything first. While a slot moves a row can be out of reach: what was read until then is
+  -- taken, and the rest waits for the next call.
+  local found, freed, seen, broken = {}, {}, 0, false
+  while #found < k and scanned + seen < SCAN and not broken do
+    local ids = redis.pcall('ZRANGE', list, seen, math.min(seen + k - #found, SCAN - scanned) - 1)
+    broken = ids.err and ids
+    if broken or #ids == 0 then
       break
     end
-    local unique = r[12] == 'start' and r[11]
-    if unique then
-      local holder = redis.pcall('GET', base .. 'de:' .. unique)
-      if type(holder) == 'table' and holder.err then
-        broken = holder
+    for _, id in ipairs(ids) do
+      local row = base .. 'job:' .. id
+      local r = redis.pcall('HMGET', row, 'state', 'attempts', 'kind', 'payload', 'forgiven', 'lapses', 'max',
+        'v', 'due', 'headers', 'unique', 'unique_until', 'group')
+      if r.err and string.sub(r.err, 1, 9) ~= 'WRONGTYPE' then
+        broken = r
         break
       end
-      freed[row] = { unique, holder == id }
-    end
-    scanned = scanned + 1
-    if r[1] == 'pending' then
-      jobs[#jobs + 1] = { id, (r[2] or 0) + 1, r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10] }
-      leases[#leases + 1] = t + lease
-      leases[#leases + 1] = id
+      local unique = r[12] == 'start' and r[11]
+      if unique then
+        local holder = redis.pcall('GET', base .. 'de:' .. unique)
+        if type(holder) == 'table' and holder.err then
+          broken = holder
+          break
+        end
+        freed[row] = { unique, holder == id }
+      end
+      seen = seen + 1
+      if r[1] == 'pending' and (r[13] or '') == lane then
+        found[#found + 1] = { id, (r[2] or 0) + 1, r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[13] }
+      end
     end
   end
+  if seen == 0 then
+    return 0, 0, broken
+  end
+
+  redis.call('ZREMRANGEBYRANK', list, 0, seen - 1)
+  scanned = scanned + seen
+  for _, job in ipairs(found) do
+    local row = base .. 'job:' .. job[1]
+    redis.call('HSET', row, 'state', 'active', 'attempts', job[2], 'by', by)
+    local f = freed[row]
+    if f then
+      redis.call('HDEL', row, 'unique', 'unique_until')
+      if f[2] then
+        free(f[1])
+      end
+    end
+    if lane ~= '' then
+      redis.call('SADD', ledger().running(lane), job[1])
+    end
+    jobs[#jobs + 1] = job
+    leases[#leases + 1] = t + lease
+    leases[#leases + 1] = job[1]
+  end
+  return #found, seen, broken
+end
+
+local lanes = redis.call('ZCARD', ring) > 0
+local broken
+if lanes then
+  broken = rotate(n, SCAN, serve)
+else
+  broken = select(3, serve(pending, '', n))
 end
 if scanned == 0 then
   return broken or nothing()
 end
-
-redis.call('ZREMRANGEBYRANK', pending, 0, scanned - 1)
 if scanned > #jobs then
   redis.call('HINCRBY', m_orphan, 'count', scanned - #jobs)
 end
@@ -96,17 +131,6 @@ if #jobs == 0 then
     wait = 0 -- nothing but orphans so far: look on
   end
   return nothing()
-end
-for _, job in ipairs(jobs) do
-  local row = base .. 'job:' .. job[1]
-  redis.call('HSET', row, 'state', 'active', 'attempts', job[2], 'by', by)
-  local f = freed[row]
-  if f then
-    redis.call('HDEL', row, 'unique', 'unique_until')
-    if f[2] then
-      free(f[1])
-    end
-  end
 end
 for i = 1, #leases, 500 do
   redis.call('ZADD', active, unpack(leases, i, math.min(i + 499, #leases)))
@@ -117,7 +141,7 @@ if spacing then
     wait = math.max(math.ceil(tat + #jobs * spacing - t), 1)
   end
 end
-if headroom > #jobs and allowed > #jobs and redis.call('ZCARD', pending) > 0 then
+if headroom > #jobs and allowed > #jobs and (lanes and ledger().servable() or redis.call('ZCARD', pending) > 0) then
   wake_workers()
 end
 return { t, wait, 0, unpack(jobs) }

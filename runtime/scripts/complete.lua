@@ -7,9 +7,9 @@
 -- Gives 1; 0 gone; 2 this token has been used; EMQSTALE. Safe to repeat: a 0 or 2 after a lost reply
 --       means that the first call landed.
 -- By    the worker, when the handler has returned nil
---@keys active row pending completed schedule meta wake wake_pump dead dead_at m_completed m_stale m_failed m_cancelled
+--@keys active row pending completed schedule meta wake wake_pump dead dead_at m_completed m_stale m_failed m_cancelled ring paused glimit gweight
 local base = ARGV[3]
---@use now row place unique ending take
+--@use now row lane ready place unique ending take
 local function complete(id, row, token, by, retain, result)
   local status, job = take(id, row, token, by)
   if status ~= 'ok' then

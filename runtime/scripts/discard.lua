@@ -6,9 +6,9 @@
 -- Gives 'discarded', 'cancelled'; 'again STATE'; EMQGONE, EMQSTALE. Safe to repeat: EMQGONE after a
 --       lost reply means that the first call landed.
 -- By    the worker, when the handler has returned Discard, or any error after a cancellation
---@keys active row pending schedule meta wake wake_pump dead dead_at m_discarded m_failed m_cancelled m_stale
+--@keys active row pending schedule meta wake wake_pump dead dead_at m_discarded m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[3]
---@use now row place unique ending take
+--@use now row lane ready place unique ending take
 local function discard(id, row, token, by)
   local status, job = take(id, row, token, by)
   if status ~= 'ok' then

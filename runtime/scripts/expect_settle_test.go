@@ -19,12 +19,16 @@ func (m *model) take(f Fence) (*modelJob, answer) {
 		m.counts["stale"]++
 		return nil, answer{Says: "EMQSTALE"}
 	case j.state == "active":
-		if !j.unlisted {
-			m.vacate(len(m.members("active")))
+		if j.unlisted {
+			m.leaveLane(j.id, j.lane())
+		} else {
+			m.vacate(j.id, j.lane(), len(m.members("active")))
 		}
 	case j.state == "pending" && j.text["lapsed"] == strconv.Itoa(j.attempts):
 		delete(j.text, "lapsed")
 		j.forgiven--
+		j.unlisted = true // until it is placed: its lane may leave the ring and enter again
+		m.refresh()
 	default:
 		return nil, answer{Says: "again " + j.state}
 	}

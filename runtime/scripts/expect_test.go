@@ -25,12 +25,15 @@ func (e enqueue) expect(m *model, now stamp) answer {
 		}
 	}
 	if most, err := strconv.Atoi(m.meta["max_len"]); err == nil &&
-		len(m.members("pending"))+len(m.members("schedule")) >= most {
+		len(m.members("pending"))+m.inLanes()+len(m.members("schedule")) >= most {
 		return answer{Says: "EMQFULL"}
 	}
 	j := &modelJob{id: e.ID, text: map[string]string{"payload": string(e.Payload), "src": e.Src}}
 	for f := range slices.Chunk(e.Fields, 2) {
 		j.text[f[0]] = f[1]
+	}
+	if e.Lane != "" {
+		j.text["group"] = e.Lane
 	}
 	if e.Unique != "" {
 		l := modelLock{holder: e.ID}
@@ -78,18 +81,26 @@ func (c claim) expect(m *model, now stamp) answer {
 	var b strings.Builder
 	b.WriteString("idle=false")
 	taken, scanned := 0, 0
-	for _, e := range m.members("pending") {
-		if taken == n || scanned == 500 {
-			break
+	lanes := len(m.ring) > 0
+	for goOn := true; goOn && taken < n && scanned < 500; {
+		var j *modelJob
+		var orphans int
+		if vt, fvt := m.meta["vt"], m.meta["fvt"]; lanes {
+			j, orphans, goOn = m.claimStep(500 - scanned)
+		} else { // without lanes there is no virtual time
+			j, orphans, goOn = m.claimStep(500 - scanned)
+			m.setText("vt", vt)
+			m.setText("fvt", fvt)
 		}
-		scanned++
-		j := m.jobs[e.id]
-		if j == nil || j.state != "pending" {
-			delete(m.ghosts["pending"], e.id)
-			m.counts["orphan"]++
+		scanned += orphans
+		if orphans > 0 {
+			m.counts["orphan"] += orphans
+		}
+		if j == nil {
 			continue
 		}
 		taken++
+		scanned++
 		j.attempts++
 		j.text["by"] = c.By
 		m.move(j, "active", now+millis(c.Lease))
@@ -98,6 +109,7 @@ func (c claim) expect(m *model, now stamp) answer {
 			delete(j.text, "unique")
 			delete(j.text, "unique_until")
 		}
+		m.refresh()
 		b.WriteString("; " + j.claimed())
 	}
 	if taken == 0 {
@@ -112,7 +124,7 @@ func (c claim) expect(m *model, now stamp) answer {
 			wait = max(stamp(math.Ceil(float64(tat+stamp(taken)*spacing-now))), 1)
 		}
 	}
-	if headroom > taken && allowed > taken && len(m.members("pending")) > 0 {
+	if headroom > taken && allowed > taken && m.servable() {
 		m.wake = true
 	}
 	return answer{b.String(), wait}
@@ -126,9 +138,9 @@ func (j *modelJob) claimed() string {
 	if j.text["headers"] != "" {
 		headers["trace"] = "abc" // the only one that the tests write
 	}
-	return fmt.Sprintf("%s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %.0f headers %v",
+	return fmt.Sprintf("%s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %.0f headers %v lane %q",
 		j.id, j.attempts, j.text["by"], j.text["kind"], j.text["payload"], j.forgiven, j.lapses, most,
-		max(version, 1), float64(j.due), headers)
+		max(version, 1), float64(j.due), headers, j.lane())
 }
 
 func (e extend) expect(m *model, now stamp) answer {
@@ -202,7 +214,11 @@ func (r reap) expect(m *model, now stamp) answer {
 	var lapsed []*modelJob
 	running := len(m.members("active"))
 	for _, id := range ids {
-		m.vacate(running)
+		lane := ""
+		if j := m.jobs[id]; j != nil {
+			lane = j.lane()
+		}
+		m.vacate(id, lane, running)
 		running--
 		if j := m.jobs[id]; j != nil && j.state == "active" {
 			lapsed = append(lapsed, j)
@@ -338,4 +354,11 @@ func (c cancel) expect(m *model, _ stamp) answer {
 		return answer{Says: "cancelled"}
 	}
 	return answer{Says: "EMQSTATE"}
+}
+
+func (m *model) setText(field, was string) {
+	delete(m.meta, field)
+	if was != "" {
+		m.meta[field] = was
+	}
 }

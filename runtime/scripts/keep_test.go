@@ -126,8 +126,8 @@ func admitScenarios() []scenario {
 			e := enter(jobA)
 			e.Later, e.At = true, time.UnixMilli(1000).Add(time.Nanosecond)
 			args := s.queue.admission((*NewJob)(&e)).args
-			if args[7] != "1001" {
-				failf("due at %s", args[7])
+			if args[8] != "1001" {
+				failf("due at %s", args[8])
 			}
 			if got := ms(time.Nanosecond) + " " + ms(0) + " " + ms(2*time.Millisecond) + " " + ms(1<<63-1); got != "1 0 2 9223372036855" {
 				failf("durations in ms: %s", got)

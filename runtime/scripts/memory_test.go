@@ -29,6 +29,7 @@ func TestNoMemory(t *testing.T) {
 
 func noMemory(s *scene) {
 	s.enterMany(40)
+	s.all(inLane(jobN(50), "a"), inLane(jobN(51), "a"), tune{"a", "pause", 0})
 	s.all(later(jobA, delay), claim{Lease: lease, N: 20, By: "mine0001"}, popWake())
 	s.all(kill{fenceOf(jobN(19), 1, "mine0001"), "poisoned"}, popPump())
 	s.pass(delay2)
@@ -58,6 +59,8 @@ func noMemory(s *scene) {
 	s.says("cancelled", cancel{jobA})
 	s.says("revived", reprocess{jobN(19)})
 	s.takes(2, claim{Lease: lease, N: 2, By: "other001"})
+	s.all(tune{"a", "resume", 0}, tune{"a", "limit", 1})
+	s.says("cancelled", cancel{jobN(51)})
 	s.all(wakeOne{})
 	s.says("pumped 0 0 0", pump{Tag: "process1", Budget: 5, Limit: 100, Lease: lease})
 	s.all(nudge{"process1"}, handover{"process1"})

@@ -25,6 +25,7 @@ type model struct {
 	wakeUp bool // wake:pump
 	pump   modelLock
 	nudges map[string]modelNudge // wake:<tag>, by the tag of a process
+	laneModel
 }
 
 // modelNudge is the list of a process that waits alone.
@@ -41,6 +42,7 @@ type modelJob struct {
 	due, settled               stamp
 	when                       stamp // its score
 	unlisted                   bool  // somebody took it out of its set
+	vacated                    bool  // out of its lane's active set, within a step
 }
 
 // modelLock is a key that names its holder, for ever or until a time.
@@ -53,7 +55,8 @@ func newModel(base string) *model {
 	return &model{
 		base: base, jobs: map[string]*modelJob{}, spoilt: map[string]bool{}, ghosts: map[string]map[string]stamp{},
 		locks: map[string]modelLock{}, meta: map[string]string{}, metaAt: map[string]stamp{}, counts: map[string]int{},
-		nudges: map[string]modelNudge{},
+		laneModel: newLaneModel(),
+		nudges:    map[string]modelNudge{},
 	}
 }
 
@@ -74,7 +77,7 @@ type member struct {
 func (m *model) members(set string) []member {
 	var all []member
 	for _, j := range m.jobs {
-		if listOf(j.state) == set && !j.unlisted {
+		if j.list() == set && !j.unlisted {
 			all = append(all, member{j.id, j.when})
 		}
 		if set == "dead:at" && j.state == "dead" && !j.unlisted {
@@ -112,8 +115,11 @@ func (m *model) untilHead(set string, now stamp) stamp {
 
 // move lists a job under a state.
 func (m *model) move(j *modelJob, state string, when stamp) {
-	j.state, j.when, j.unlisted = state, when, false
-	delete(m.ghosts[listOf(state)], j.id)
+	j.state, j.when, j.unlisted, j.vacated = state, when, false, false
+	delete(m.ghosts[j.list()], j.id)
+	if state == "active" {
+		delete(m.ghosts["g:"+j.lane()+":active"], j.id)
+	}
 	if state == "dead" {
 		delete(m.ghosts["dead:at"], j.id)
 	}
@@ -133,9 +139,10 @@ func (m *model) park(j *modelJob, due stamp) {
 }
 
 // vacate counts a slot as free: a worker that waits at the limit is woken if there is work.
-func (m *model) vacate(wasActive int) {
+func (m *model) vacate(id, lane string, wasActive int) {
+	m.leaveLane(id, lane)
 	limit, err := strconv.Atoi(m.meta["concurrency"])
-	if err == nil && wasActive == limit && len(m.members("pending")) > 0 {
+	if err == nil && wasActive == limit && m.servable() {
 		m.wake = true
 	}
 }
@@ -252,7 +259,12 @@ func (m *model) render() space {
 	for name, n := range m.counts {
 		put("metrics:"+name, value{Type: "hash", Text: map[string]string{"count": strconv.Itoa(n)}})
 	}
-	put("meta", value{Type: "hash", Text: m.meta, At: m.metaAt})
+	m.renderLanes(put)
+	meta := maps.Clone(m.meta)
+	if n := m.inLanes(); n > 0 {
+		meta["laned"] = strconv.Itoa(n)
+	}
+	put("meta", value{Type: "hash", Text: meta, At: m.metaAt})
 	if m.wake {
 		put("wake", value{Type: "list", Items: []string{"1"}})
 	}

@@ -50,14 +50,18 @@ func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 	for _, t := range totals() {
 		cmds = append(cmds, b().Hget().Key(q.keys.Fixed("metrics:"+t)).Field("count").Build().Pin())
 	}
+	cmds = append(cmds, b().Hget().Key(q.keys.Fixed("meta")).Field("laned").Build())
 	for i, res := range q.client.DoMulti(ctx, cmds...) {
 		n, err := res.AsInt64()
 		if err != nil && !rueidis.IsRedisNil(err) {
 			return Counts{}, q.wrap("counts", "", err)
 		}
-		if i < len(sets) {
+		switch {
+		case i < len(sets):
 			*sets[i].n = n
-		} else {
+		case i == len(cmds)-1:
+			c.Pending += max(n, 0) // what waits in lanes
+		default:
 			c.Totals[totals()[i-len(sets)]] = n
 		}
 	}

@@ -2,28 +2,32 @@
 --
 -- KEYS  schedule, pending, ...
 -- ARGV  base, limit (at most 500)
--- Does  moves due jobs to pending, in the order of their times, and notes the time in the row; wakes a
+-- Does  moves due jobs to pending or their lanes, in the order of their times, and notes the time in the row; wakes a
 --       worker. Ids without a scheduled row are dropped and counted as orphans.
 -- Gives {count, ms until the next due job or -1}. Safe to repeat.
 -- By    the pump
---@keys schedule pending active meta wake wake_pump m_orphan
+--@keys schedule pending meta wake m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row place
+--@use now row lane ready
 local function promote(limit)
   local t = now()
   local due = redis.call('ZRANGE', schedule, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
   local ids, rows = {}, {}
   for i = 1, #due, 2 do
     ids[#ids + 1] = due[i]
-    if read(base .. 'job:' .. due[i], 'state')[1] == 'scheduled' then
-      rows[#rows + 1] = { due[i], due[i + 1] }
+    local r = read(base .. 'job:' .. due[i], 'state', 'group')
+    if r[1] == 'scheduled' then
+      if r[2] then
+        ledger().reach(r[2])
+      end
+      rows[#rows + 1] = { due[i], due[i + 1], r[2] }
     end
   end
   if #ids > 0 then
     redis.call('ZREM', schedule, unpack(ids))
     for _, r in ipairs(rows) do
       redis.call('HSET', base .. 'job:' .. r[1], 'state', 'pending', 'due', r[2])
-      ready(r[1])
+      ready(r[1], r[3])
     end
     if #rows > 0 then
       wake_workers()

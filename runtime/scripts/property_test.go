@@ -18,7 +18,10 @@ type history struct {
 	draws  int
 }
 
-var propertyJobs = []string{jobA, jobB, jobC}
+var (
+	propertyJobs  = []string{jobA, jobB, jobC, jobN(1), jobN(2), jobN(3)}
+	propertyLanes = []string{"", "a", "b"}
+)
 
 // Times of the histories. No sum or difference of a few of them is close to another.
 var (
@@ -88,6 +91,9 @@ func property(open func() *target) func(*rapid.T) {
 		if rapid.Bool().Draw(t, "budgeted") {
 			h.do(setMeta("crash_budget", rapid.SampledFrom([]string{"0", "1", "3"}).Draw(t, "crash budget")))
 		}
+		if rapid.Bool().Draw(t, "limited lane") {
+			h.all(tune{"a", "limit", 1}, tune{"b", "weight", 3})
+		}
 		t.Repeat(h.actions())
 		for _, st := range h.sent {
 			h.resend(st)
@@ -100,7 +106,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 	wait := rapid.SampledFrom(propertyDelays)
 	return map[string]func(*rapid.T){
 		"enqueue": func(t *rapid.T) {
-			e := enter(job.Draw(t, "job"))
+			e := inLane(job.Draw(t, "job"), rapid.SampledFrom(propertyLanes).Draw(t, "lane"))
 			switch rapid.IntRange(0, 4).Draw(t, "unique") {
 			case 0:
 				e.Unique = uniqueKeyName
@@ -139,6 +145,21 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			h.claim(t)
 			h.lapseAll(t)
 			h.settleAny(t)
+		},
+		"tune": func(t *rapid.T) {
+			lane := rapid.SampledFrom(propertyLanes[1:]).Draw(t, "lane")
+			switch rapid.IntRange(0, 4).Draw(t, "control") {
+			case 0:
+				h.all(tune{lane, "pause", 0}, browse{})
+			case 1:
+				h.do(tune{lane, "resume", 0})
+			case 2:
+				h.do(tune{lane, "limit", rapid.IntRange(0, 2).Draw(t, "limit")})
+			case 3:
+				h.do(tune{lane, "weight", rapid.IntRange(1, 10).Draw(t, "weight")})
+			case 4:
+				h.do(tune{"", "weight", rapid.IntRange(1, 3).Draw(t, "weight")})
+			}
 		},
 		"promote":      func(*rapid.T) { h.do(promote{100}) },
 		"time passes":  func(t *rapid.T) { h.pass(rapid.SampledFrom(propertyAdvance).Draw(t, "how long")) },

@@ -7,7 +7,7 @@
 -- Gives {1, promoted, reaped, expired, ms until the next due or -1}; {0} if another process pumps.
 --       Safe to repeat.
 -- By    the worker's pump
---@keys pump schedule pending active completed meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan
+--@keys pump schedule pending active completed meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
 local base = ARGV[1]
 --@use promote reap expire
 --@main

@@ -3,15 +3,15 @@
 -- KEYS  active, pending, ...
 -- ARGV  base, crash budget (0: none; meta.crash_budget wins), limit (at most 500), the caller's lease
 --       in ms
--- Does  puts lapsed jobs back: forgiven + 1, lapses + 1, lapsed = the token that lost. At the crash
+-- Does  puts lapsed jobs back, into their lanes: forgiven + 1, lapses + 1, lapsed = the token that lost. At the crash
 --       budget a job is buried. A cancelled job ends. Ids without an active row are dropped and
 --       counted as orphans. If neither reap nor extend was seen for half a lease, the server or
 --       everybody was away: nothing is reaped for one beat, so that living workers can extend first.
 -- Gives {count, ms until the next lease ends or the grace is over, or -1}. Safe to repeat.
 -- By    the pump
---@keys active pending schedule meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan
+--@keys active pending schedule meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row grace place unique ending
+--@use now row grace lane ready place unique ending
 local function reap(budget, limit, lease)
   local t = now()
   local grace = alive(t, lease)
@@ -21,16 +21,20 @@ local function reap(budget, limit, lease)
 
   budget = tonumber(redis.call('HGET', meta, 'crash_budget') or budget)
   local ids = redis.call('ZRANGE', active, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit)
-  local lapsed = {}
+  local lapsed, lanes = {}, {}
   for _, id in ipairs(ids) do
-    local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel')
+    local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel', 'group')
+    lanes[id] = r[6]
+    if r[6] then
+      ledger().reach(r[6])
+    end
     if r[1] == 'active' then
       lapsed[#lapsed + 1] = { id = id, attempts = r[2], lapses = tonumber(r[3] or 0) + 1, unique = r[4],
         holds = held(id, r[4]), cancel = r[5] }
     end
   end
   for _, id in ipairs(ids) do
-    vacate(id)
+    vacate(id, lanes[id])
   end
   for _, job in ipairs(lapsed) do
     local row = base .. 'job:' .. job.id
@@ -42,7 +46,7 @@ local function reap(budget, limit, lease)
     else
       redis.call('HSET', row, 'state', 'pending', 'lapses', job.lapses, 'lapsed', job.attempts)
       redis.call('HINCRBY', row, 'forgiven', 1)
-      ready(job.id)
+      ready(job.id, lanes[job.id])
       wake_workers()
     end
   end

@@ -6,9 +6,9 @@
 --       delay. A cancelled job ends.
 -- Gives 'pending', 'scheduled', 'cancelled'; 'again STATE'; EMQGONE, EMQSTALE. Safe to repeat.
 -- By    the worker, at shutdown, for a kind or version it does not know, for a suspect too many
---@keys active pending schedule row meta wake wake_pump dead dead_at m_released m_failed m_cancelled m_stale
+--@keys active pending schedule row meta wake wake_pump dead dead_at m_released m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[4]
---@use now row place unique ending take
+--@use now row lane ready place unique ending take
 local function release(id, row, token, by, delay)
   local status, job = take(id, row, token, by)
   if status ~= 'ok' then
@@ -25,7 +25,7 @@ local function release(id, row, token, by, delay)
   if delay > 0 then
     park(id, now() + delay)
   else
-    ready(id)
+    ready(id, job.lane)
     wake_workers()
   end
   return state

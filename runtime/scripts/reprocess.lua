@@ -3,16 +3,16 @@
 -- KEYS  row, dead, pending, ...
 -- ARGV  id, base
 -- Does  takes its unique key again; clears the error and forgives every attempt and lapse; lists the
---       job and wakes a worker.
+--       job, in its lane, and wakes a worker.
 -- Gives 1; -1 gone; EMQSTATE not dead; EMQLOCK with the id that holds the unique key.
 --       Safe to repeat: the second call answers EMQSTATE.
 -- By    Queue.Reprocess
---@keys row dead pending dead_at active schedule meta wake wake_pump
+--@keys row dead pending dead_at meta wake ring paused glimit gweight
 local base = ARGV[2]
---@use row place unique
+--@use row lane ready unique
 --@main
 local id = ARGV[1]
-local r = read(row, 'state', 'attempts', 'unique')
+local r = read(row, 'state', 'attempts', 'unique', 'group')
 if not r[1] then
   return -1
 end
@@ -23,6 +23,9 @@ local other = r[3] and holder(r[3])
 if other and other ~= id then
   return redis.error_reply('EMQLOCK its unique key is held by ' .. other)
 end
+if r[4] then
+  ledger().reach(r[4])
+end
 redis.call('ZREM', dead, id)
 redis.call('ZREM', dead_at, id)
 redis.call('HDEL', row, 'last_error', 'settled_at', 'lapsed', 'cancel')
@@ -30,6 +33,6 @@ redis.call('HSET', row, 'state', 'pending', 'forgiven', r[2], 'lapses', 0)
 if r[3] then
   redis.call('SET', base .. 'de:' .. r[3], id)
 end
-ready(id)
+ready(id, r[4])
 wake_workers()
 return 1

@@ -6,9 +6,9 @@
 --       attempts (attempts - forgiven) have reached the row's max or else ARGV's. A cancelled job ends.
 -- Gives 'scheduled', 'dead', 'cancelled'; 'again STATE'; EMQGONE, EMQSTALE. Safe to repeat.
 -- By    the worker, when the handler has returned an error, panicked or overrun its timeout
---@keys active schedule dead row pending meta wake wake_pump dead_at m_retried m_failed m_cancelled m_stale
+--@keys active schedule dead row pending meta wake wake_pump dead_at m_retried m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[6]
---@use now row place unique ending take
+--@use now row lane ready place unique ending take
 local function retry(id, row, token, by, delay, max, reason)
   local status, job = take(id, row, token, by)
   if status ~= 'ok' then

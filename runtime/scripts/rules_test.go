@@ -41,7 +41,11 @@ func everything(s *scene) {
 			break
 		}
 	}
-	s.all(claim{Lease: lease, N: 9, By: "other001"})
+	for i := range 6 {
+		s.all(inLane(jobN(30+i), string(rune('a'+i%2))))
+	}
+	s.all(tune{"a", "limit", 1}, tune{"b", "weight", 3}, tune{"", "weight", 2}, browse{})
+	s.all(claim{Lease: lease, N: 9, By: "other001"}, tune{"a", "pause", 0}, tune{"b", "pause", 0}, browse{}, tune{"a", "resume", 0})
 	s.lapse(5)
 	s.all(cancel{jobN(21)}, setMeta("dead_max", "0"), expire{100}, nudge{"process1"}, handover{"process1"})
 }
@@ -49,7 +53,7 @@ func everything(s *scene) {
 var quoted = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
 
 // TestEveryKeyIsDeclared watches what the scripts do on a server: each key that a script touches is one
-// of its KEYS, or a row or a unique key, which only the script can know.
+// of its KEYS, or a row, a unique key or a lane's key, which only the script can know.
 func TestEveryKeyIsDeclared(t *testing.T) {
 	server := redistest.Start(t)
 	conn, err := net.Dial("tcp", server.Addr())
@@ -109,7 +113,7 @@ func TestEveryKeyIsDeclared(t *testing.T) {
 			touched = nil
 		}
 		for _, k := range touched {
-			if !slices.Contains(keys, k) && !strings.Contains(k, "}:job:JOB") && !strings.Contains(k, "}:de:") {
+			if !slices.Contains(keys, k) && !strings.Contains(k, "}:job:JOB") && !strings.Contains(k, "}:de:") && !strings.Contains(k, "}:g:") {
 				t.Errorf("%s of a key that is not in KEYS: %s", name, line)
 			}
 		}
@@ -118,8 +122,8 @@ func TestEveryKeyIsDeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	// all of these are older than 6.2; ZRANGE … BYSCORE is of 6.2
-	known := strings.Fields(`DEL EXISTS GET SET PTTL PEXPIRE HDEL HGET HINCRBY HMGET HSET LPUSH TIME
-		ZADD ZCARD ZRANGE ZRANK ZREM ZREMRANGEBYRANK ZSCORE`)
+	known := strings.Fields(`DEL EXISTS GET SET PTTL PEXPIRE HDEL HEXISTS HGET HINCRBY HMGET HSCAN HSET LPUSH
+		SADD SCARD SISMEMBER SREM SSCAN TIME ZADD ZCARD ZRANGE ZRANK ZREM ZREMRANGEBYRANK ZSCAN ZSCORE`)
 	for name := range commands {
 		if !slices.Contains(known, name) {
 			t.Errorf("the scripts use %s, which is not in the list of commands", name)

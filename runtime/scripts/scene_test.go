@@ -31,6 +31,7 @@ func (s *scene) do(st step) answer {
 	got := st.call(context.Background(), s.target)
 	s.m.pass(now)
 	want := st.expect(s.m, now)
+	s.m.refresh()
 	s.compare(now, want, got)
 	return got
 }
@@ -136,16 +137,19 @@ func (m *model) haunt(id string) {
 		return
 	}
 	delete(m.jobs, id)
-	if j.unlisted {
-		return
-	}
 	add := func(set string, at stamp) {
 		if m.ghosts[set] == nil {
 			m.ghosts[set] = map[string]stamp{}
 		}
 		m.ghosts[set][id] = at
 	}
-	add(listOf(j.state), j.when)
+	if j.state == "active" && j.lane() != "" {
+		add("g:"+j.lane()+":active", 0)
+	}
+	if j.unlisted {
+		return
+	}
+	add(j.list(), j.when)
 	if j.state == "dead" {
 		add("dead:at", j.settled)
 	}
@@ -168,7 +172,7 @@ func unlist(id, set string) step {
 	return byHand{"take " + id + " out of " + set,
 		func(s *target) []string { return []string{"ZREM", s.key(set), id} },
 		func(m *model) {
-			if j := m.jobs[id]; j != nil && listOf(j.state) == set {
+			if j := m.jobs[id]; j != nil && j.list() == set {
 				j.unlisted = true
 			}
 			delete(m.ghosts[set], id)
@@ -213,7 +217,7 @@ func suite() map[string][]scenario {
 		"settle": settleScenarios(), "again": againScenarios(), "verbs": verbScenarios(),
 		"unique": uniqueScenarios(), "limits": limitScenarios(), "wake": wakeScenarios(),
 		"reap": reapScenarios(), "orphans": orphanScenarios(), "keep": keepScenarios(),
-		"admit": admitScenarios(),
+		"admit": admitScenarios(), "lanes": laneScenarios(),
 	}
 }
 

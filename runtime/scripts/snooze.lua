@@ -5,9 +5,9 @@
 -- Does  takes the job; forgives the attempt; parks it for the delay. A cancelled job ends.
 -- Gives 'scheduled', 'cancelled'; 'again STATE'; EMQGONE, EMQSTALE. Safe to repeat.
 -- By    the worker, when the handler has returned Snooze
---@keys active schedule row pending meta wake wake_pump dead dead_at m_snoozed m_failed m_cancelled m_stale
+--@keys active schedule row pending meta wake wake_pump dead dead_at m_snoozed m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[4]
---@use now row place unique ending take
+--@use now row lane ready place unique ending take
 local function snooze(id, row, token, by, delay)
   local status, job = take(id, row, token, by)
   if status ~= 'ok' then

@@ -58,6 +58,10 @@ func isTimeSet(key string) bool {
 }
 
 const dumpText = `
+local function now()
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
 local out = {}
 for _, k in ipairs(redis.call('KEYS', '*')) do
   local t = redis.call('TYPE', k)
@@ -68,10 +72,10 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
   elseif t == 'set' then v = redis.call('SMEMBERS', k)
   elseif t == 'list' then v = redis.call('LRANGE', k, 0, -1)
   else v = {redis.call('GET', k)} end
-  out[#out + 1] = {k, t, redis.call('PTTL', k), v}
+  local ttl = redis.call('PTTL', k) -- and at once the time that it counts from
+  out[#out + 1] = {k, t, ttl >= 0 and now() + ttl or -1, v}
 end
-local t = redis.call('TIME')
-return {t[1] * 1000 + math.floor(t[2] / 1000), out}`
+return {now(), out}`
 
 // dump reads every key of the database and the server's clock.
 func (s *target) dump() (space, stamp) {
@@ -87,8 +91,8 @@ func (s *target) dump() (space, stamp) {
 		items, err := f[3].AsStrSlice()
 		check(err)
 		v := value{Type: text(f[1])}
-		if ttl := number(f[2]); ttl >= 0 {
-			v.Ends = now + stamp(ttl)
+		if ends := number(f[2]); ends >= 0 {
+			v.Ends = stamp(ends)
 		}
 		sp[text(f[0])] = v.fill(text(f[0]), items)
 	}
@@ -96,6 +100,9 @@ func (s *target) dump() (space, stamp) {
 }
 
 func (v value) fill(key string, items []string) value {
+	if v.Type == "set" {
+		slices.Sort(items)
+	}
 	if v.Type != "hash" && v.Type != "zset" {
 		v.Items = items
 		return v
@@ -108,6 +115,8 @@ func (v value) fill(key string, items []string) value {
 			v.At[name] = parseStamp(val)
 		case (name == "forgiven" || name == "lapses") && val == "0":
 			// a count of nothing is the same as no count
+		case strings.HasSuffix(key, "}:ring"):
+			v.Text[name] = fixedText(parseFloat(val)) // servers print floats differently
 		default:
 			v.Text[name] = val
 		}

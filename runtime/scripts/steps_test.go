@@ -117,8 +117,8 @@ func (c claim) call(ctx context.Context, s *target) answer {
 		if !j.Due.IsZero() {
 			due = j.Due.UnixMilli()
 		}
-		fmt.Fprintf(&b, "; %s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %d headers %v",
-			j.ID, j.Attempts, j.By, j.Kind, j.Payload, j.Forgiven, j.Lapses, j.Max, j.Version, due, j.Headers)
+		fmt.Fprintf(&b, "; %s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %d headers %v lane %q",
+			j.ID, j.Attempts, j.By, j.Kind, j.Payload, j.Forgiven, j.Lapses, j.Max, j.Version, due, j.Headers, j.Lane)
 	}
 	return answer{b.String(), saysWait(got.Wait)}
 }

@@ -5,8 +5,8 @@
 -- Does  leaves one token if there is none.
 -- Gives 1. Safe to repeat.
 -- By    the worker whose slots filled up while it was waiting
---@keys wake meta pending active schedule wake_pump
---@use place
+--@keys wake meta
+--@use ready
 --@main
 redis.call('HDEL', meta, '-') -- accepted without memory
 wake_workers()

@@ -1,9 +1,9 @@
--- admit: the door of a queue, shared by enqueue and schedule. Needs row, pending, schedule, meta,
--- unique_key, base.
+-- admit: the door of a queue, shared by enqueue and schedule. Needs row, lane, pending,
+-- schedule, meta, unique_key.
 --
 -- Order is law: kind, existence, uniqueness, length, and only then the row is written. Answers false
 -- when the row was written, else the reply of the call. The fields are the row's other ones, in pairs.
-local function admit(state, id, payload, src, unique, window, fields)
+local function admit(state, id, payload, src, unique, window, lane, fields)
   if string.sub(id, 1, 3) ~= 'JOB' then
     return redis.error_reply('EMQKIND ' .. string.sub(id, 1, 64) .. ' is not the id of a job')
   end
@@ -16,9 +16,13 @@ local function admit(state, id, payload, src, unique, window, fields)
       return { 'conflict', id }
     end
   end
-  local most = redis.call('HGET', meta, 'max_len')
-  if most and redis.call('ZCARD', pending) + redis.call('ZCARD', schedule) >= tonumber(most) then
-    return redis.error_reply('EMQFULL ' .. most .. ' jobs wait already')
+  local m = redis.call('HMGET', meta, 'max_len', 'laned')
+  local most = tonumber(m[1])
+  if most and redis.call('ZCARD', pending) + (m[2] or 0) + redis.call('ZCARD', schedule) >= most then
+    return redis.error_reply('EMQFULL ' .. m[1] .. ' jobs wait already')
+  end
+  if lane then
+    ledger().reach(lane)
   end
   if unique ~= '' then
     if window ~= '' then
@@ -28,5 +32,8 @@ local function admit(state, id, payload, src, unique, window, fields)
     end
   end
   redis.call('HSET', row, 'state', state, 'attempts', 0, 'payload', payload, 'src', src, unpack(fields))
+  if lane then
+    redis.call('HSET', row, 'group', lane)
+  end
   return false
 end

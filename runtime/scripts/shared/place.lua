@@ -1,22 +1,19 @@
--- place: the one place that knows where a job that waits or runs is listed. Needs pending, active,
--- schedule, meta, wake, wake_pump.
-
--- wake_workers leaves one token for a parked worker. One is enough: a claim that leaves jobs behind
--- passes it on.
-local function wake_workers()
-  if redis.call('EXISTS', wake) == 0 then
-    redis.call('LPUSH', wake, 1)
-  end
-end
-
--- ready lists a job for claims.
-local function ready(id)
-  redis.call('ZADD', pending, 0, id)
-end
+-- place: how a job leaves the lists of ready, and flight, and where it is parked. Needs lane, ready,
+-- active, schedule, wake_pump. A lane is false for a job without one.
 
 -- unready takes a waiting job out of the claims' sight.
-local function unready(id)
-  redis.call('ZREM', pending, id)
+local function unready(id, lane)
+  if not lane then
+    redis.call('ZREM', pending, id)
+    return
+  end
+  local b = ledger()
+  if redis.call('ZREM', b.waiting(lane), id) == 1 then
+    if redis.call('ZCARD', b.waiting(lane)) == 0 then
+      redis.call('ZREM', ring, lane)
+    end
+    b.count(-1)
+  end
 end
 
 -- park lists a job for a later time. The process that pumps sleeps until the earliest one, so it is
@@ -28,14 +25,21 @@ local function park(id, due)
   end
 end
 
--- vacate takes a job out of flight. Workers park at the concurrency limit, so the first slot below it
--- wakes one of them.
-local function vacate(id)
-  if redis.call('ZREM', active, id) == 0 then
+-- vacate takes a job out of flight. Workers park at the limits of the queue and of lanes, so the first
+-- slot below one wakes one of them.
+local function vacate(id, lane)
+  local vacated = redis.call('ZREM', active, id)
+  if lane then
+    redis.call('SREM', ledger().running(lane), id)
+    if redis.call('HEXISTS', glimit, lane) == 1 and ledger().rank(lane) then
+      wake_workers()
+    end
+  end
+  if vacated == 0 then
     return
   end
   local limit = redis.call('HGET', meta, 'concurrency')
-  if limit and redis.call('ZCARD', active) == limit - 1 and redis.call('ZCARD', pending) > 0 then
+  if limit and redis.call('ZCARD', active) == limit - 1 and ledger().servable() then
     wake_workers()
   end
 end

@@ -8,7 +8,7 @@
 --   again  this token has been used: 'again STATE', nothing changed
 -- A claim is settled once, counted once and forgiven at most once, however often a settle is sent.
 local function take(id, row, token, by)
-  local r = read(row, 'state', 'attempts', 'by', 'lapsed', 'forgiven', 'unique', 'cancel', 'max')
+  local r = read(row, 'state', 'attempts', 'by', 'lapsed', 'forgiven', 'unique', 'cancel', 'max', 'group')
   local state = r[1]
   if not state then
     return 'gone'
@@ -25,13 +25,17 @@ local function take(id, row, token, by)
     holds = held(id, r[6]),
     cancel = r[7],
     max = tonumber(r[8]),
+    lane = r[9],
   }
+  if job.lane then
+    ledger().reach(job.lane)
+  end
   if state == 'active' then
-    vacate(id)
+    vacate(id, job.lane)
   elseif state == 'pending' and r[4] == token then
     -- reap took the lease and nobody has claimed since: the job is still this caller's to settle, and
     -- the lapse that reap forgave counts as an attempt after all
-    unready(id)
+    unready(id, job.lane)
     redis.call('HDEL', row, 'lapsed')
     job.forgiven = redis.call('HINCRBY', row, 'forgiven', -1)
   else

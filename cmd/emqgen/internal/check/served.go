@@ -22,11 +22,6 @@ type Feature struct {
 func NotServed() []Feature {
 	return []Feature{
 		{
-			`emq:"lane"`, laneAt,
-			"has a lane: lane tags are checked, but this version's runtime does not serve them yet, and refuses each enqueue",
-			"take the tag off the field",
-		},
-		{
 			"//emq:cron", cronAt,
 			"has a cron spec: cron directives are checked, but this version's runtime does not serve them yet, and no worker starts with the job",
 			"take the directive away, and enqueue the job from a scheduler of your own",
@@ -46,13 +41,6 @@ func served(p *model.Package, j *model.Job, notServed []Feature, diags *diag.Lis
 			diags.Errorf(pos, diag.NotServed, f.hint, "job %s %s", j.Name, f.text)
 		}
 	}
-}
-
-func laneAt(p *model.Package, j *model.Job) token.Position {
-	if f := j.LaneField(); f != nil {
-		return placeOf(p, f)
-	}
-	return token.Position{}
 }
 
 func cronAt(_ *model.Package, j *model.Job) token.Position {
