@@ -108,6 +108,9 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 		return option, fmt.Errorf("%w: URL %s: %w", ErrInvalid, redacted(rawURL), err)
 	}
 	option.DisableCache = true
+	// the callers repeat what may be repeated; the library's own retry of reads recycles a command that
+	// its broken connection may still be writing
+	option.DisableRetry = true
 	option.PipelineMultiplex = -1
 	option.MaxFlushDelay = flushDelay
 	if option.Dialer.Timeout == 0 {
