@@ -21,6 +21,9 @@ const protocol = "emq:1.0"
 const (
 	dialTimeout  = 5 * time.Second
 	checkTimeout = 5 * time.Second
+	// An idle process is to cost a server next to nothing; a connection whose end was never told is
+	// found within this and a call's timeout.
+	quietBeforePing = 5 * time.Second
 	// Pausing a flush for so long gathers the calls of many goroutines into one write. It more than
 	// doubles small scripts at 128 goroutines and costs a lone caller nothing.
 	flushDelay = 20 * time.Microsecond
@@ -113,6 +116,11 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	option.DisableRetry = true
 	option.PipelineMultiplex = -1
 	option.MaxFlushDelay = flushDelay
+	// the library pings each connection that is quiet for so long, and gives it up after the timeout
+	option.Dialer.KeepAlive = quietBeforePing
+	if option.ConnWriteTimeout == 0 {
+		option.ConnWriteTimeout = callTimeout
+	}
 	if option.Dialer.Timeout == 0 {
 		option.Dialer.Timeout = dialTimeout
 	}
