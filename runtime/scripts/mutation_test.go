@@ -262,7 +262,7 @@ var core = []string{
 	"snooze forgives nothing", "release forgives nothing", "reap forgives nothing",
 	"reap forgets whose lease it took", "reap has no grace",
 	"promote leaves the jobs in the schedule",
-	"a settled job stays in its lane's active set", "a lane at its limit keeps its turn", "a lane enters without its turn",
+	"a settled job stays in its lane's active set", "a lane enters without its turn",
 	"a cancelled job in a lane is still counted", "a released job leaves its lane", "weights are not heard",
 }
 
