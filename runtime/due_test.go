@@ -64,7 +64,7 @@ func TestScheduledJobsAreNeverEarlyAndHardlyLate(t *testing.T) {
 		}
 		p50, p99, most := quantiles(lates)
 		t.Logf("%d random delays: late by p50 %v, p99 %v, at most %v", n, p50, p99, most)
-		if p99 > 3*time.Second {
+		if p99 > 10*time.Second { // a busy machine is late by a second; a worker that sleeps until a beat by far more
 			t.Errorf("p99 late %v", p99)
 		}
 	})
