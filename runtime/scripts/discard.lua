@@ -10,13 +10,9 @@
 local base = ARGV[3]
 --@use now row lane ready place unique ending take
 local function discard(id, row, token, by)
-  local status, job = take(id, row, token, by)
+  local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
     return status
-  end
-  if job.cancel then
-    withdraw(row, job)
-    return 'cancelled'
   end
   erase(row, job)
   redis.call('HINCRBY', m_discarded, 'count', 1)

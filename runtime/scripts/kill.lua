@@ -9,13 +9,9 @@
 local base = ARGV[4]
 --@use now row lane ready place unique ending take
 local function kill(id, row, token, by, reason)
-  local status, job = take(id, row, token, by)
+  local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
     return status
-  end
-  if job.cancel then
-    withdraw(row, job)
-    return 'cancelled'
   end
   bury(id, row, job, reason, now())
   return 'dead'

@@ -66,7 +66,7 @@ var mutations = []mutation{
 	{"snooze forgives nothing", "redis.call('HSET', row, 'state', 'scheduled', 'forgiven', job.forgiven + 1)", "redis.call('HSET', row, 'state', 'scheduled')", "settle"},
 	{"release forgives nothing", "redis.call('HSET', row, 'state', state, 'forgiven', job.forgiven + 1)", "redis.call('HSET', row, 'state', state)", "settle"},
 	{"release wakes nobody", "    ready(id, job.lane)\n    wake_workers()\n  end\n  return state", "    ready(id, job.lane)\n  end\n  return state", "wake"},
-	{"a cancelled job waits again or dies", "  if job.cancel then\n    withdraw(row, job)\n    return 'cancelled'\n  end\n", "", "settle"},
+	{"a cancelled job waits again or dies", "  if status == 'ok' and job.cancel then\n    withdraw(row, job)\n    return 'cancelled'\n  end\n", "", "settle"},
 	{"a cancelled job that lapses waits again", "    if job.cancel then\n      withdraw(row, job)\n    elseif", "    if", "settle"},
 	{"a job that runs is cancelled at once", "if state == 'active' then\n  redis.call('HDEL', row, '-')", "if state == 'awaiting' then\n  redis.call('HDEL', row, '-')", "verbs"},
 	{"a job that has ended is cancelled", "if state ~= 'pending' and state ~= 'scheduled' then", "if false then", "verbs"},

@@ -10,13 +10,9 @@
 local base = ARGV[4]
 --@use now row lane ready place unique ending take
 local function release(id, row, token, by, delay)
-  local status, job = take(id, row, token, by)
+  local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
     return status
-  end
-  if job.cancel then
-    withdraw(row, job)
-    return 'cancelled'
   end
   redis.call('HINCRBY', m_released, 'count', 1)
   delay = tonumber(delay)

@@ -10,13 +10,9 @@
 local base = ARGV[6]
 --@use now row lane ready place unique ending take
 local function retry(id, row, token, by, delay, max, reason)
-  local status, job = take(id, row, token, by)
+  local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
     return status
-  end
-  if job.cancel then
-    withdraw(row, job)
-    return 'cancelled'
   end
   local t = now()
   if job.attempts - job.forgiven >= (job.max or tonumber(max)) then

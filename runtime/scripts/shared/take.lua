@@ -44,6 +44,17 @@ local function take(id, row, token, by)
   return 'ok', job
 end
 
+-- hold is take for every settle but complete: a job that was cancelled ends here instead of waiting
+-- again or being buried. Needs ending.
+local function hold(id, row, token, by)
+  local status, job = take(id, row, token, by)
+  if status == 'ok' and job.cancel then
+    withdraw(row, job)
+    return 'cancelled'
+  end
+  return status, job
+end
+
 -- verdict turns the statuses that are refusals into error replies of the single calls.
 local function verdict(status, id)
   if status == 'gone' then
