@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -88,22 +89,12 @@ func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error
 		slots: make(chan struct{}, cfg.Concurrency), abort: make(chan struct{}),
 		fatal: make(chan error, 1),
 	}
-	for _, name := range slices.Sorted(mapKeys(byQueue)) {
+	for _, name := range slices.Sorted(maps.Keys(byQueue)) {
 		if len(cfg.Only) == 0 || slices.Contains(cfg.Only, name) {
 			w.consumers = append(w.consumers, newConsumer(w, name, byQueue[name]))
 		}
 	}
 	return w, nil
-}
-
-func mapKeys[V any](m map[string]V) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
-			}
-		}
-	}
 }
 
 const (
@@ -161,7 +152,7 @@ func (cfg *WorkerConfig) complete(c *Client) (errs []error) {
 }
 
 func (cfg *WorkerConfig) checkQueues(bound map[string][]*boundKind) (errs []error) {
-	for _, name := range slices.Sorted(mapKeys(cfg.Queues)) {
+	for _, name := range slices.Sorted(maps.Keys(cfg.Queues)) {
 		if bound[name] == nil {
 			errs = append(errs, fmt.Errorf("Queues names %s, which is not bound", wire.Quote(name)))
 		}
