@@ -119,12 +119,12 @@ func fakeServer(t *testing.T, info string) string {
 			wg.Go(func() {
 				in := bufio.NewReader(conn)
 				for {
-					raw, err := readReply(in)
+					raw, err := redistest.ReadReply(in)
 					if err != nil {
 						return
 					}
 					answer := "-ERR unknown command\r\n"
-					switch words := wordsOf(raw); strings.ToUpper(words[0]) {
+					switch words := redistest.WordsOf(raw); strings.ToUpper(words[0]) {
 					case "HELLO":
 						answer = "%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$5\r\nproto\r\n:3\r\n$7\r\nversion\r\n$6\r\n6.0.16\r\n"
 					case "INFO":

@@ -315,7 +315,7 @@ func TestJobsThatAClaimBringsAfterTheStopAreHandedBackUnrun(t *testing.T) {
 				return false
 			})
 			seen := sent
-			slow := &store{Client: openClient(t, p.url()), url: p.url(), raw: s.raw, server: s.server}
+			slow := &store{Client: openClient(t, p.URL()), url: p.URL(), raw: s.raw, server: s.server}
 			w, cancel, ended := start(t, slow, emq.WorkerConfig{}, emq.Handle(func(context.Context, job) error {
 				t.Error("a handler ran after the stop")
 				return nil

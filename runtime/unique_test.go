@@ -144,7 +144,7 @@ func TestAnEnqueueWhoseReplyIsLostIsOneJob(t *testing.T) {
 	t.Parallel()
 	s := realStore(t)
 	p := startProxy(t, s.url)
-	client := openClient(t, p.url())
+	client := openClient(t, p.URL())
 	put(t, client, left{}) // what a client says once for each queue is said
 	put(t, client, untilDone{"before"})
 	put(t, client, left{}, emq.In(time.Hour)) // and both scripts are loaded: else what is lost is NOSCRIPT
@@ -198,7 +198,7 @@ func TestAnEnqueueThatNeverGetsAnAnswerLeavesItsReceiptsUnknownWithTheIDsToRepea
 	t.Parallel()
 	s := realStore(t)
 	p := startProxy(t, s.url)
-	client := openClient(t, p.url())
+	client := openClient(t, p.URL())
 	put(t, client, left{})
 	p.losing(admits)
 	receipts, err := client.Enqueue(t.Context(), emq.New(left{1}), emq.New(left{2}))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/echomq/emq/internal/redistest"
 	emq "github.com/echomq/emq/runtime"
 )
 
@@ -56,7 +57,7 @@ func TestHeartbeatsGoOnWhileASettleWaitsForItsVerdict(t *testing.T) {
 	t.Parallel()
 	s := realStore(t)
 	p := startProxy(t, s.url)
-	client := openClient(t, p.url())
+	client := openClient(t, p.URL())
 	put(t, client, job{})
 	var w watcher
 	var runs atomic.Int32
@@ -82,7 +83,7 @@ func lostReply(t *testing.T, is func([]string) bool, handler func() error) (*sto
 	t.Helper()
 	s := realStore(t)
 	p := startProxy(t, s.url)
-	client := openClient(t, p.url())
+	client := openClient(t, p.URL())
 	var w watcher
 	var runs atomic.Int32
 	stop := run(t, client, emq.WorkerConfig{Observer: &w, Logger: new(logbook).logger()}, emq.Handle(func(_ context.Context, j job) error {
@@ -99,10 +100,7 @@ func lostReply(t *testing.T, is func([]string) bool, handler func() error) (*sto
 	eventually(t, "the first settle has a verdict", func() bool { return verdicts() == 1 })
 	ref := put(t, client, job{1})
 	eventually(t, "two replies are lost and the settle has a verdict", func() bool {
-		p.mu.Lock()
-		lost := p.lost
-		p.mu.Unlock()
-		return lost == 2 && len(w.named(emq.EventResent)) >= 2 && verdicts() == 2
+		return p.Count(redistest.Lose) == 2 && len(w.named(emq.EventResent)) >= 2 && verdicts() == 2
 	})
 	stop()
 	return s, ref, &w, runs.Load()
@@ -156,7 +154,7 @@ func TestEveryConnectionCutOverAndOverLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	s := realStore(t)
 	p := startProxy(t, s.url)
-	client := openClient(t, p.url())
+	client := openClient(t, p.URL())
 	const n = 300
 	var runs [n]atomic.Int32
 	run(t, client, emq.WorkerConfig{Concurrency: 5, Lease: 500 * time.Millisecond, Logger: new(logbook).logger()},
@@ -170,7 +168,7 @@ func TestEveryConnectionCutOverAndOverLosesAndDoublesNothing(t *testing.T) {
 		for {
 			select {
 			case <-tick.C:
-				p.cutAll()
+				p.CutAll()
 			case <-done:
 				return
 			}

@@ -25,6 +25,7 @@ type Server struct {
 	Dir  string
 
 	args []string
+	conf string // of a sentinel
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -52,6 +53,16 @@ func New(dir string, args ...string) (*Server, error) {
 	return s, s.Run()
 }
 
+// NewSentinel starts a sentinel with a configuration file, which it rewrites. The caller stops it.
+func NewSentinel(dir, conf string) (*Server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Port: port, Dir: dir, conf: conf}
+	return s, s.Run()
+}
+
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,10 +81,13 @@ func (s *Server) URL() string { return "redis://" + s.Addr() }
 // Run starts the process, again after Kill or Stop on the same port and files, and waits until it
 // answers.
 func (s *Server) Run() error {
-	args := append([]string{
-		"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Dir, "--logfile", "redis.log",
-		"--save", "", "--daemonize", "no", "--enable-debug-command", "yes",
-	}, s.args...)
+	args := []string{"--port", strconv.Itoa(s.Port), "--bind", "127.0.0.1", "--dir", s.Dir, "--logfile", "redis.log", "--daemonize", "no"}
+	if s.conf != "" {
+		args = append([]string{s.conf, "--sentinel"}, args...)
+	} else {
+		args = append(args, "--save", "", "--enable-debug-command", "yes")
+	}
+	args = append(args, s.args...)
 	cmd := exec.Command("redis-server", args...)
 	// it dies with the program that started it, also when that is killed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -134,13 +148,33 @@ func (s *Server) Stop() { s.Kill() }
 // Command sends one command on a connection of its own and answers the first line of the reply. It
 // is for control (DEBUG, CONFIG, CLIENT), independent of every client under test.
 func (s *Server) Command(words ...string) (string, error) {
+	reply, err := s.exchange(words)
+	line, _, _ := strings.Cut(string(reply), "\r\n")
+	if err == nil && strings.HasPrefix(line, "-") {
+		return line, errors.New(line[1:])
+	}
+	return line, err
+}
+
+// Bulk is Command for a reply that is one text, as INFO's.
+func (s *Server) Bulk(words ...string) (string, error) {
+	reply, err := s.exchange(words)
+	head, text, _ := strings.Cut(string(reply), "\r\n")
+	if err == nil && !strings.HasPrefix(head, "$") {
+		return "", fmt.Errorf("%s answered %q", words[0], head)
+	}
+	return strings.TrimSuffix(text, "\r\n"), err
+}
+
+// exchange sends one command and reads its whole reply.
+func (s *Server) exchange(words []string) ([]byte, error) {
 	conn, err := net.DialTimeout("tcp", s.Addr(), time.Second)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer conn.Close()
 	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		return "", err
+		return nil, err
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))
@@ -148,12 +182,7 @@ func (s *Server) Command(words ...string) (string, error) {
 		fmt.Fprintf(&b, "$%d\r\n%s\r\n", len(w), w)
 	}
 	if _, err := conn.Write([]byte(b.String())); err != nil {
-		return "", err
+		return nil, err
 	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	line = strings.TrimRight(line, "\r\n")
-	if strings.HasPrefix(line, "-") {
-		return line, errors.New(line[1:])
-	}
-	return line, err
+	return ReadReply(bufio.NewReader(conn))
 }
