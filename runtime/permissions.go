@@ -23,6 +23,8 @@ func needed() [][]string {
 		GET KEY
 		SET KEY x
 		DEL KEY
+		UNLINK KEY
+		SCAN 0
 		EXISTS KEY
 		PTTL KEY
 		PEXPIRE KEY 1

@@ -206,11 +206,16 @@ func (r reap) expect(m *model, now stamp) answer {
 		}
 		return answer{"moved 0", in}
 	}
-	budget := r.Budget
+	ids := m.due("active", now, r.Limit)
+	m.takeback(ids, r.Budget, now)
+	return answer{fmt.Sprintf("moved %d", len(ids)), atLeast(m.untilHead("active", now))}
+}
+
+// takeback lets jobs wait again whose holders have lost them, and answers how many there were.
+func (m *model) takeback(ids []string, budget int, now stamp) int {
 	if own, err := strconv.Atoi(m.meta["crash_budget"]); err == nil {
 		budget = own
 	}
-	ids := m.due("active", now, r.Limit)
 	var lapsed []*modelJob
 	running := len(m.members("active"))
 	for _, id := range ids {
@@ -218,8 +223,12 @@ func (r reap) expect(m *model, now stamp) answer {
 		if j := m.jobs[id]; j != nil {
 			lane = j.lane()
 		}
-		m.vacate(id, lane, running)
-		running--
+		if j := m.jobs[id]; j != nil && j.unlisted { // what an audit has found
+			m.leaveLane(id, lane)
+		} else {
+			m.vacate(id, lane, running)
+			running--
+		}
 		if j := m.jobs[id]; j != nil && j.state == "active" {
 			lapsed = append(lapsed, j)
 		} else {
@@ -241,7 +250,7 @@ func (r reap) expect(m *model, now stamp) answer {
 			m.ready(j)
 		}
 	}
-	return answer{fmt.Sprintf("moved %d", len(ids)), atLeast(m.untilHead("active", now))}
+	return len(lapsed)
 }
 
 func (e expire) expect(m *model, now stamp) answer {

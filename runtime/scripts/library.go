@@ -49,7 +49,7 @@ func fixedKeys() map[string]string {
 
 // totals names the counters of a queue.
 func totals() []string {
-	return []string{"completed", "failed", "retried", "snoozed", "released", "reaped", "cancelled", "discarded", "orphan", "stale"}
+	return []string{"completed", "failed", "retried", "snoozed", "released", "reaped", "cancelled", "discarded", "removed", "orphan", "stale"}
 }
 
 // library composes the scripts once, when they are first needed.

@@ -72,4 +72,29 @@ func noMemory(s *scene) {
 	s.says("moved 11", reap{5, 100, lease})
 	s.all(expire{100})
 	s.must("CONFIG", "SET", "maxmemory", "0")
+	noMemoryInBulk(s)
+}
+
+// noMemoryInBulk: the operator's verbs make room, so they are not refused.
+func noMemoryInBulk(s *scene) {
+	s.morgue("one", 200, 4, func(id string) enqueue { return inLane(id, "a") })
+	s.fill("a", 210, 4)
+	e := later(jobN(220), delay)
+	e.Lane = "a"
+	s.all(e, inLane(jobN(221), "c"), setMeta("concurrency", "100"), tune{"a", "limit", 9}, claim{Lease: lease, N: 50, By: "other002"})
+	s.fill("a", 230, 2)
+	s.all(enter(jobN(240)), claim{Lease: lease, N: 1, By: "other003"}, unlist(jobN(240), "active"), enter(jobN(241)), unlist(jobN(241), "pending"))
+	s.must("CONFIG", "SET", "maxmemory", "1")
+	s.all(remove{jobN(200)}, revive{Look: 1, Up: 1}, reassign{"a", "b", 1}, reassign{"b", "", 1}, audit{Look: true}, audit{})
+	s.must("CONFIG", "SET", "maxmemory", "0")
+	s.all(setMeta("paused", "1"))
+	s.pass(2 * lease)
+	s.all(extend{lease, nil})
+	s.pass(lease/3 + time.Minute)
+	s.must("CONFIG", "SET", "maxmemory", "1")
+	s.all(reapLane{"c", 5, lease})
+	for _, list := range []string{"active", "schedule", "pending", "lanes", "dead", "completed"} {
+		s.all(drain{List: list, Limit: 100, Guard: PausedOnly})
+	}
+	s.must("CONFIG", "SET", "maxmemory", "0")
 }

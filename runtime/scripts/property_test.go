@@ -176,6 +176,26 @@ func (h *history) actions() map[string]func(*rapid.T) {
 				h.do(rapid.SampledFrom([]step{deleteRow(id), spoilRow(id), unlist(id, "active"), unlist(id, "pending")}).Draw(t, "how"))
 			}
 		},
+		"remove": func(t *rapid.T) { h.do(remove{job.Draw(t, "job")}) },
+		"revive": func(t *rapid.T) {
+			h.do(revive{rapid.SampledFrom([]string{"", "mail.send", "other"}).Draw(t, "kind"), rapid.IntRange(1, 3).Draw(t, "look"), rapid.IntRange(0, 2).Draw(t, "up")})
+		},
+		"drain": func(t *rapid.T) {
+			list := rapid.SampledFrom([]string{"pending", "lane", "lanes", "schedule", "dead", "completed", "active"}).Draw(t, "list")
+			h.do(drain{list, rapid.SampledFrom(propertyLanes[1:]).Draw(t, "lane"), rapid.IntRange(1, 2).Draw(t, "limit"), Unguarded})
+		},
+		"reassign": func(t *rapid.T) {
+			lanes := rapid.SampledFrom([][2]string{{"a", "b"}, {"b", "a"}, {"a", ""}, {"b", ""}}).Draw(t, "lanes")
+			h.do(reassign{lanes[0], lanes[1], rapid.IntRange(1, 3).Draw(t, "limit")})
+		},
+		"reap a lane": func(t *rapid.T) {
+			r := reapLane{rapid.SampledFrom(propertyLanes[1:]).Draw(t, "lane"), 2, lease}
+			h.pass(lease + 17*time.Second)
+			h.do(r)
+			h.pass(lease/3 + 11*time.Second)
+			h.do(r)
+		},
+		"audit": func(*rapid.T) { h.all(audit{Look: true}, audit{}) },
 		"snoozed work": func(t *rapid.T) {
 			h.claim(t)
 			if len(h.claims) > 0 {

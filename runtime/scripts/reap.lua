@@ -12,15 +12,10 @@
 --@keys active pending schedule meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
 local base = ARGV[1]
 --@use now row grace lane ready place unique ending
-local function reap(budget, limit, lease)
-  local t = now()
-  local grace = alive(t, lease)
-  if grace > t then
-    return 0, redis.call('ZCARD', active) > 0 and grace - t or -1
-  end
-
+-- takeback lets jobs wait again whose holders have lost them, at t; it answers how many there were. Ids
+-- without an active row are dropped and counted as orphans.
+local function takeback(ids, t, budget)
   budget = tonumber(redis.call('HGET', meta, 'crash_budget') or budget)
-  local ids = redis.call('ZRANGE', active, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit)
   local lapsed, lanes = {}, {}
   for _, id in ipairs(ids) do
     local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel', 'group')
@@ -56,6 +51,17 @@ local function reap(budget, limit, lease)
   if #ids > #lapsed then
     redis.call('HINCRBY', m_orphan, 'count', #ids - #lapsed)
   end
+  return #lapsed
+end
+
+local function reap(budget, limit, lease)
+  local t = now()
+  local grace = alive(t, lease)
+  if grace > t then
+    return 0, redis.call('ZCARD', active) > 0 and grace - t or -1
+  end
+  local ids = redis.call('ZRANGE', active, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit)
+  takeback(ids, t, budget)
   local head = redis.call('ZRANGE', active, 0, 0, 'WITHSCORES')
   return #ids, head[2] and math.max(head[2] - t, 0) or -1
 end

@@ -10,29 +10,42 @@
 --@keys row dead pending dead_at meta wake ring paused glimit gweight
 local base = ARGV[2]
 --@use row lane ready unique
+-- reprocess answers 'revived', 'gone', 'state' and the state, or 'held' and the holder of its unique key.
+local function reprocess(id, row)
+  local r = read(row, 'state', 'attempts', 'unique', 'group')
+  if not r[1] then
+    return 'gone'
+  end
+  if r[1] ~= 'dead' then
+    return 'state', r[1]
+  end
+  local other = r[3] and holder(r[3])
+  if other and other ~= id then
+    return 'held', other
+  end
+  if r[4] then
+    ledger().reach(r[4])
+  end
+  redis.call('ZREM', dead, id)
+  redis.call('ZREM', dead_at, id)
+  redis.call('HDEL', row, 'last_error', 'settled_at', 'lapsed', 'cancel')
+  redis.call('HSET', row, 'state', 'pending', 'forgiven', r[2], 'lapses', 0)
+  if r[3] then
+    redis.call('SET', base .. 'de:' .. r[3], id)
+  end
+  ready(id, r[4])
+  wake_workers()
+  return 'revived'
+end
 --@main
-local id = ARGV[1]
-local r = read(row, 'state', 'attempts', 'unique', 'group')
-if not r[1] then
+local status, what = reprocess(ARGV[1], row)
+if status == 'gone' then
   return -1
 end
-if r[1] ~= 'dead' then
-  return redis.error_reply('EMQSTATE not dead but ' .. r[1])
+if status == 'state' then
+  return redis.error_reply('EMQSTATE not dead but ' .. what)
 end
-local other = r[3] and holder(r[3])
-if other and other ~= id then
-  return redis.error_reply('EMQLOCK its unique key is held by ' .. other)
+if status == 'held' then
+  return redis.error_reply('EMQLOCK its unique key is held by ' .. what)
 end
-if r[4] then
-  ledger().reach(r[4])
-end
-redis.call('ZREM', dead, id)
-redis.call('ZREM', dead_at, id)
-redis.call('HDEL', row, 'last_error', 'settled_at', 'lapsed', 'cancel')
-redis.call('HSET', row, 'state', 'pending', 'forgiven', r[2], 'lapses', 0)
-if r[3] then
-  redis.call('SET', base .. 'de:' .. r[3], id)
-end
-ready(id, r[4])
-wake_workers()
 return 1

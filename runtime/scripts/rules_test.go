@@ -48,6 +48,32 @@ func everything(s *scene) {
 	s.all(claim{Lease: lease, N: 9, By: "other001"}, tune{"a", "pause", 0}, tune{"b", "pause", 0}, browse{}, tune{"a", "resume", 0})
 	s.lapse(5)
 	s.all(cancel{jobN(21)}, setMeta("dead_max", "0"), expire{100}, nudge{"process1"}, handover{"process1"})
+	everythingInBulk(s)
+}
+
+// everythingInBulk takes every transition of an operator's once.
+func everythingInBulk(s *scene) {
+	only := func(id string) enqueue { e := inLane(id, "c"); e.Unique = uniqueKeyName + id; return e }
+	s.morgue("one", 100, 3, only)
+	s.morgue("one", 110, 2, enter)
+	s.all(revive{Look: 1, Up: 1}, remove{jobN(100)}, remove{jobN(110)})
+	s.fill("c", 120, 3)
+	s.all(reassign{"c", "d", 2}, reassign{"d", "", 2}, reassign{"b", "c", 100})
+	s.all(claim{Lease: lease, N: 5, By: "other002"}, reapLane{"c", 1, lease})
+	s.pass(lease / 3)
+	s.pass(lease / 3)
+	s.all(extend{lease, nil})
+	s.pass(lease / 3)
+	s.pass(lease / 3)
+	s.all(reapLane{"c", 1, lease}, reapLane{"a", 1, lease})
+	s.all(only(jobN(130)), claim{Lease: lease, N: 5, By: "other003"}, unlist(jobN(130), "active"), deleteRow(jobN(121)), audit{Look: true}, audit{})
+	s.all(setMeta("paused", "1"))
+	for _, list := range []string{"active", "schedule", "pending", "lane", "lanes", "dead", "completed"} {
+		s.all(drain{List: list, Lane: "a", Limit: 100, Guard: PausedOnly})
+	}
+	if gone, err := s.queue.Obliterate(context.Background(), PausedOnly, []string{s.key("metrics:completed")}); err != nil || !gone {
+		failf("obliterate: %t, %v", gone, err)
+	}
 }
 
 var quoted = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
@@ -107,7 +133,7 @@ func TestEveryKeyIsDeclared(t *testing.T) {
 		commands[name] = true
 		touched := words[1:2]
 		switch name {
-		case "DEL", "EXISTS":
+		case "DEL", "EXISTS", "UNLINK":
 			touched = words[1:]
 		case "TIME":
 			touched = nil
@@ -123,7 +149,7 @@ func TestEveryKeyIsDeclared(t *testing.T) {
 	}
 	// all of these are older than 6.2; ZRANGE … BYSCORE is of 6.2
 	known := strings.Fields(`DEL EXISTS GET SET PTTL PEXPIRE HDEL HEXISTS HGET HINCRBY HMGET HSCAN HSET LPUSH
-		SADD SCARD SISMEMBER SREM SSCAN TIME ZADD ZCARD ZRANGE ZRANK ZREM ZREMRANGEBYRANK ZSCAN ZSCORE`)
+		SADD SCARD SISMEMBER SREM SSCAN TIME UNLINK ZADD ZCARD ZRANGE ZRANK ZREM ZREMRANGEBYRANK ZSCAN ZSCORE`)
 	for name := range commands {
 		if !slices.Contains(known, name) {
 			t.Errorf("the scripts use %s, which is not in the list of commands", name)

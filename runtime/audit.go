@@ -1,0 +1,148 @@
+package emq
+
+import (
+	"context"
+	"slices"
+
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// AuditOptions say how Audit goes about it.
+type AuditOptions struct {
+	DryRun   bool // only tell what would be mended
+	Progress func(AuditReport)
+}
+
+// AuditReport says what Audit has found, and mended unless it was a dry run. All but the first two are 0 for
+// a queue that only emq has written to, on a server that has lost nothing.
+type AuditReport struct {
+	Rows    int // rows of jobs that were looked at
+	Members int // members of lists that were looked at
+
+	// Rows that no list held, by their states. Pending jobs wait again, and dead letters are listed again.
+	// Scheduled jobs have lost their times and are due now; completed ones are kept for another day. Jobs
+	// that ran wait again, as after a lapsed lease.
+	Pending, Scheduled, Active, Dead, Completed int
+
+	Slots   int  // jobs that run and were not in their lane's active set
+	Dropped int  // members of lists whose jobs were gone or in another state
+	Lanes   int  // lanes that had a wrong place in the ring, or none
+	Laned   bool // the number of jobs that wait in lanes was wrong
+	Unique  int  // unique keys whose holders were gone
+	Foreign int  // rows that are no jobs of emq: they are left alone
+}
+
+// Audit compares the rows of a queue with its lists, and mends what somebody has changed by hand, or the
+// server has lost. It may run beside workers: everything is looked at and mended in one script, so it never
+// meets a job that is on its way. It goes through all keys of the server in bounded steps, which may take
+// long, and time from others, on a large one that is shared. Keys that come or go meanwhile may be missed, or
+// counted twice. Progress, if there is one, is called after each part, in this goroutine.
+func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
+	a := audit{q: q.q, o: o}
+	if q.err != nil {
+		return a.AuditReport, q.err
+	}
+	err := a.all(ctx)
+	return a.AuditReport, err
+}
+
+// audit is one call of Audit.
+type audit struct {
+	q *scripts.Queue
+	o AuditOptions
+	AuditReport
+}
+
+// auditBatch keeps a call short: putting a row back takes the server longer than looking at one.
+const auditBatch = 200
+
+func (a *audit) all(ctx context.Context) error {
+	for _, list := range scripts.AuditedLists {
+		if err := a.list(ctx, list, ""); err != nil {
+			return err
+		}
+	}
+	if err := a.q.Scan(ctx, func(keys []string) error { return a.keys(ctx, keys) }); err != nil {
+		return err
+	}
+	for cursor, more := "0", true; more; {
+		n, next, err := a.q.AuditRing(ctx, a.o.DryRun, cursor)
+		if err != nil {
+			return err
+		}
+		a.Lanes += n
+		cursor, more = next, next != "0"
+	}
+	laned, err := a.q.AuditLaned(ctx, a.o.DryRun)
+	a.Laned = laned
+	a.tell()
+	return err
+}
+
+func (a *audit) tell() {
+	if a.o.Progress != nil {
+		a.o.Progress(a.AuditReport)
+	}
+}
+
+// list drops the members of a list that have no such job.
+func (a *audit) list(ctx context.Context, list, lane string) error {
+	for cursor, more := "0", true; more; {
+		looked, dropped, next, err := a.q.AuditMembers(ctx, a.o.DryRun, list, lane, cursor)
+		if err != nil {
+			return err
+		}
+		a.Members += looked
+		a.Dropped += dropped
+		cursor, more = next, next != "0"
+		if looked > 0 {
+			a.tell()
+		}
+	}
+	return nil
+}
+
+// keys sees to what the scan has found.
+func (a *audit) keys(ctx context.Context, keys []string) error {
+	found := a.q.Sort(keys)
+	for ids := range slices.Chunk(found.Rows, auditBatch) {
+		r, err := a.q.AuditRows(ctx, a.o.DryRun, defaultCrashBudget, ids)
+		if err != nil {
+			return err
+		}
+		a.Rows += len(ids)
+		a.Pending += r.Pending
+		a.Scheduled += r.Scheduled
+		a.Active += r.Active
+		a.Dead += r.Dead
+		a.Completed += r.Completed
+		a.Slots += r.Slots
+		a.Foreign += r.Foreign
+	}
+	for uniques := range slices.Chunk(found.Uniques, auditBatch) {
+		n, err := a.q.AuditUnique(ctx, a.o.DryRun, uniques)
+		if err != nil {
+			return err
+		}
+		a.Unique += n
+	}
+	for _, lane := range found.Waiting {
+		if err := a.list(ctx, "waiting", lane); err != nil {
+			return err
+		}
+	}
+	for _, lane := range found.Running {
+		if err := a.list(ctx, "running", lane); err != nil {
+			return err
+		}
+	}
+	for lanes := range slices.Chunk(found.Waiting, auditBatch) {
+		n, err := a.q.AuditLanes(ctx, a.o.DryRun, lanes)
+		if err != nil {
+			return err
+		}
+		a.Lanes += n
+	}
+	a.tell()
+	return nil
+}

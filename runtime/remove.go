@@ -1,0 +1,16 @@
+package emq
+
+import "context"
+
+// Remove deletes a job that does not run, whether it waits, is scheduled, is a dead letter or is kept as
+// completed, and frees its unique key. ErrGone; ErrLocked for one that runs: Client.Cancel ends that. Safe
+// to repeat: the second call is ErrGone.
+func (q *Queue) Remove(ctx context.Context, id ID) error {
+	if q.err != nil {
+		return q.err
+	}
+	if _, err := ParseID(string(id)); err != nil {
+		return err
+	}
+	return q.q.Remove(ctx, string(id))
+}

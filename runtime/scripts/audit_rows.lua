@@ -1,0 +1,78 @@
+-- audit_rows: rows that no set holds although their state says so.
+--
+-- KEYS  pending, active, schedule, dead, dead_at, completed, ...
+-- ARGV  base, '1' to look only or '', crash budget (0: none; meta.crash_budget wins), ids (at most 500)
+-- Does  lists pending jobs again, in their lanes, and dead letters by the time of their deaths. A scheduled
+--       job whose time is lost is due now, a completed one is kept for a day. A job that ran is taken back
+--       like one whose lease has lapsed: its holder may still settle it until the next claim. A job that
+--       runs is put back into its lane's active set. Everything is read and written here, so a job on its
+--       way from one state to another is not met.
+-- Gives {pending, scheduled, active, dead, completed, lane slots, rows that are none}, how many each.
+--       Safe to repeat.
+-- By    Queue.Audit
+--@keys pending active schedule dead dead_at completed meta wake wake_pump m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
+local base = ARGV[1]
+--@use reap
+--@main
+local DAY = 24 * 3600 * 1000
+local look, budget, t = ARGV[2] == '1', ARGV[3], now()
+local count, lost = { 0, 0, 0, 0, 0, 0, 0 }, {}
+
+-- absent tells whether a set does not have the member; a key of another type has none, and cannot get one
+local function absent(command, key, id)
+  local found = redis.pcall(command, key, id)
+  if type(found) == 'table' and found.err then
+    return string.sub(found.err, 1, 9) ~= 'WRONGTYPE' and redis.call(command, key, id)
+  end
+  return not found or found == 0
+end
+
+local function strays(id)
+  local r = read(base .. 'job:' .. id, 'state', 'group', 'settled_at')
+  local state, lane, at = r[1], r[2], tonumber(r[3] or t) or t
+  if state == 'pending' then
+    return 1, absent('ZSCORE', lane and ledger().waiting(lane) or pending, id), function()
+      ready(id, lane)
+      wake_workers()
+    end
+  elseif state == 'scheduled' then
+    return 2, absent('ZSCORE', schedule, id), function()
+      park(id, t)
+    end
+  elseif state == 'active' then
+    if absent('ZSCORE', active, id) then
+      return 3, true, function()
+        lost[#lost + 1] = id
+      end
+    end
+    return 6, lane and absent('SISMEMBER', ledger().running(lane), id), function()
+      redis.call('SADD', ledger().running(lane), id)
+      ledger().rank(lane)
+    end
+  elseif state == 'dead' then
+    return 4, absent('ZSCORE', dead, id) or absent('ZSCORE', dead_at, id), function()
+      redis.call('ZADD', dead, 0, id)
+      redis.call('ZADD', dead_at, at, id)
+    end
+  elseif state == 'completed' then
+    return 5, absent('ZSCORE', completed, id), function()
+      redis.call('ZADD', completed, t + DAY, id)
+    end
+  end
+  return 7, redis.call('EXISTS', base .. 'job:' .. id) == 1, function() end
+end
+
+for i = 4, math.min(#ARGV, 503) do
+  local what, astray, mend = strays(ARGV[i])
+  if astray then
+    count[what] = count[what] + 1
+    if not look then
+      redis.call('HDEL', meta, '-') -- accepted without memory
+      mend()
+    end
+  end
+end
+if #lost > 0 then
+  takeback(lost, t, budget)
+end
+return count
