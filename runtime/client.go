@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/echomq/emq/internal/inprocess"
 	"github.com/echomq/emq/internal/wire"
 	"github.com/echomq/emq/runtime/scripts"
 )
@@ -41,7 +42,7 @@ type clientConfig struct {
 	maxPayload     int
 	strictEviction bool
 	embedded       bool
-	stop           func()
+	inProcess      inprocess.Server // if embedded
 	middleware     []EnqueueMiddleware
 	observer       Observer
 	errs           []error
@@ -83,13 +84,27 @@ func WithEnqueueMiddleware(m ...EnqueueMiddleware) ClientOption {
 	return func(c *clientConfig) { c.middleware = append(c.middleware, m...) }
 }
 
-// WithObserver is told what happens to jobs, beside the logs: what metrics and traces are made of.
-func WithObserver(o Observer) ClientOption { return func(c *clientConfig) { c.observer = o } }
+// WithObserver is told what happens to jobs, beside the logs: what metrics and traces are made of. Given
+// more than once, each observer is told, in that order.
+func WithObserver(o Observer) ClientOption {
+	return func(c *clientConfig) {
+		if c.observer != nil && o != nil {
+			o = observers{c.observer, o}
+		}
+		c.observer = o
+	}
+}
 
 // InProcess says that the server lives in this process: what Open asks a real server (version,
-// eviction, permissions) is not asked, and Close calls stop at last. Package embedded uses it.
-func InProcess(stop func()) ClientOption {
-	return func(c *clientConfig) { c.embedded, c.stop = true, stop }
+// eviction, permissions) is not asked, and Close stops it at last. Packages embedded and emqtest use it;
+// nil is a server that somebody else stops.
+func InProcess(s *inprocess.Server) ClientOption {
+	return func(c *clientConfig) {
+		c.embedded = true
+		if s != nil {
+			c.inProcess = *s
+		}
+	}
 }
 
 const defaultMaxPayload = 512 << 10
@@ -185,8 +200,8 @@ func (c *Client) Close() {
 		if c.owned {
 			c.rueidis.Close()
 		}
-		if c.stop != nil {
-			c.stop()
+		if stop := c.inProcess.Stop; stop != nil {
+			stop()
 		}
 	})
 }

@@ -37,23 +37,12 @@ type door struct{ c *Client }
 
 func (d door) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	receipts := make([]Receipt, len(jobs))
-	bad := make(map[int]error)
-	given := make(map[Ref]int) // ids that the caller chose
 	for i, job := range jobs {
-		ref := Ref{job.queue, job.id}
-		receipts[i].Ref = ref
-		if err := d.c.checkJob(job); err != nil {
-			bad[i] = err
-		} else if job.id != "" {
-			if first, twice := given[ref]; twice {
-				bad[i] = fmt.Errorf("%w: WithID: job %d of the batch has the same id %s", ErrInvalid, first, job.id)
-			}
-			given[ref] = i
-		}
+		receipts[i].Ref = Ref{job.queue, job.id}
 	}
-	if len(bad) > 0 {
+	if err := checkBatch(jobs, d.c.maxPayload); err != nil {
 		refuseAll(receipts)
-		return receipts, &BatchError{bad}
+		return receipts, err
 	}
 	if ctx.Err() != nil {
 		refuseAll(receipts)
@@ -75,7 +64,31 @@ func refuseAll(receipts []Receipt) {
 	}
 }
 
-func (c *Client) checkJob(job Job) error {
+// Check finds what a client refuses before any I/O, with the default limit of a payload; it is for other
+// Enqueuers, which promise the same. The error is a *BatchError.
+func Check(jobs ...Job) error { return checkBatch(jobs, defaultMaxPayload) }
+
+func checkBatch(jobs []Job, maxPayload int) error {
+	bad := make(map[int]error)
+	given := make(map[Ref]int) // ids that the caller chose
+	for i, job := range jobs {
+		if err := checkJob(job, maxPayload); err != nil {
+			bad[i] = err
+		} else if job.id != "" {
+			ref := Ref{job.queue, job.id}
+			if first, twice := given[ref]; twice {
+				bad[i] = fmt.Errorf("%w: WithID: job %d of the batch has the same id %s", ErrInvalid, first, job.id)
+			}
+			given[ref] = i
+		}
+	}
+	if len(bad) > 0 {
+		return &BatchError{bad}
+	}
+	return nil
+}
+
+func checkJob(job Job, maxPayload int) error {
 	if err := job.Err(); err != nil {
 		return err
 	}
@@ -83,9 +96,9 @@ func (c *Client) checkJob(job Job) error {
 	for k, v := range job.headers {
 		size += len(k) + len(v)
 	}
-	if size > c.maxPayload {
+	if size > maxPayload {
 		return fmt.Errorf("%w: queue %s, kind %s: %d bytes with the headers, at most %d: store the data elsewhere and enqueue its name, or raise WithMaxPayload",
-			ErrTooLarge, job.queue, job.kind, size, c.maxPayload)
+			ErrTooLarge, job.queue, job.kind, size, maxPayload)
 	}
 	return nil
 }

@@ -122,7 +122,12 @@ func (c *consumer) acquire(ctx context.Context) int {
 		}
 	}
 	c.setFull(false)
-	for n := 1; ; n++ {
+	return c.acquireFree(1)
+}
+
+// acquireFree takes the slots that are free beside the n that it has already.
+func (c *consumer) acquireFree(n int) int {
+	for ; ; n++ {
 		if n == largestClaim {
 			return n
 		}

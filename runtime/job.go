@@ -163,6 +163,18 @@ func (j Job) Queue() string { return j.queue }
 // Lane is the lane that the job goes into; empty is none.
 func (j Job) Lane() string { return j.lane }
 
+// ID is the id that WithID gave; empty: one is minted at the enqueue.
+func (j Job) ID() ID { return j.id }
+
+// Headers is what WithHeader attached; not to be changed.
+func (j Job) Headers() map[string]string { return j.headers }
+
+// Delay is what In gave; 0: none.
+func (j Job) Delay() time.Duration { return j.in }
+
+// DueAt is what At gave; the zero time: nothing.
+func (j Job) DueAt() time.Time { return j.at }
+
 // Value is the payload that New was given.
 func (j Job) Value() any { return j.value }
 

@@ -68,6 +68,12 @@ func TestAWorkerRefusesAQueueThatCarriesThePackageItDoesNotBind(t *testing.T) {
 		if !errors.Is(err, emq.ErrPartialQueue) || !strings.Contains(err.Error(), "visitor (example.com/other)") {
 			t.Fatalf("Run: %v", err)
 		}
+		if w, err = emq.NewWorker(client, emq.WorkerConfig{}, nothing); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.RunUntilIdle(t.Context()); !errors.Is(err, emq.ErrPartialQueue) {
+			t.Fatalf("RunUntilIdle: %v", err)
+		}
 	})
 	t.Run("unless AllowPartial says so", func(t *testing.T) {
 		stop := run(t, client, emq.WorkerConfig{AllowPartial: true}, nothing)

@@ -145,6 +145,12 @@ func (t *tally) add(n int) {
 	}
 }
 
+func (t *tally) empty() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.n == 0
+}
+
 // zero is closed when nothing runs.
 func (t *tally) zero() <-chan struct{} {
 	t.mu.Lock()

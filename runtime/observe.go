@@ -43,6 +43,15 @@ const (
 	EventRefused   EventName = "refused"   // the server could not be reached or refused a call
 )
 
+// observers are told in turn.
+type observers []Observer
+
+func (os observers) Observe(ctx context.Context, e Event) {
+	for _, o := range os {
+		o.Observe(ctx, e)
+	}
+}
+
 // careful keeps a panic of the user's observer, which may also be none, from ending a worker.
 type careful struct {
 	observer Observer

@@ -42,6 +42,29 @@ func (p *policy) Error() string {
 
 func (p *policy) Unwrap() error { return p.err }
 
+// Is makes errors.Is(err, Snooze(time.Hour)) tell whether a handler has asked for just that. The error
+// of Dead, Discard and RetryIn is compared too, unless target has none.
+func (p *policy) Is(target error) bool {
+	t, ok := target.(*policy)
+	return ok && p.verb == t.verb && p.delay == t.delay && (t.err == nil || errors.Is(p.err, t.err))
+}
+
+// OutcomeOf says what becomes of a run whose handler returned err: EventCompleted for nil, EventRetried
+// for an error and for RetryIn, EventSnoozed, EventDiscarded, EventDead; and the delay that RetryIn and
+// Snooze name. It looks at the error alone: a job whose attempts are used up becomes a dead letter
+// instead of being retried, and one that somebody has cancelled ends.
+func OutcomeOf(err error) (EventName, time.Duration) {
+	p := policyOf(err)
+	switch {
+	case err == nil:
+		return EventCompleted, 0
+	case p == nil:
+		return EventRetried, 0
+	}
+	names := map[verb]EventName{verbRetryIn: EventRetried, verbSnooze: EventSnoozed, verbDiscard: EventDiscarded, verbDead: EventDead}
+	return names[p.verb], p.delay
+}
+
 // RetryIn fails the attempt with err and runs the job again after d instead of the kind's backoff.
 // It counts as an attempt; after the last one the job is a dead letter. A negative d is 0.
 func RetryIn(d time.Duration, err error) error {

@@ -94,6 +94,7 @@ func (r *run) leave() {
 	r.c.mu.Unlock()
 	r.c.free(1)
 	r.c.w.running.add(-1)
+	signalOne(r.c.w.left)
 }
 
 // errGoexit stands until the handler has returned.

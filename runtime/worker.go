@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/echomq/emq/internal/inprocess"
 	"github.com/echomq/emq/internal/wire"
 )
 
@@ -57,7 +58,8 @@ type Worker struct {
 
 	slots   chan struct{} // of the process
 	running tally
-	suspect atomic.Bool // a job that has lost leases before runs alone
+	left    chan struct{} // a job has left its slot; nil but for RunUntilIdle
+	suspect atomic.Bool   // a job that has lost leases before runs alone
 	started atomic.Bool
 	abort   chan struct{}
 	aborted sync.Once
@@ -204,6 +206,18 @@ func byQueue(kinds []*boundKind) (map[string][]*boundKind, []error) {
 // It returns nil after a stop; ErrPartialQueue if a queue carries jobs of packages that are not bound;
 // and an error if it was called before.
 func (w *Worker) Run(ctx context.Context) error {
+	return w.run(ctx, func(claims context.Context, front *sync.WaitGroup) <-chan struct{} {
+		for _, c := range w.consumers {
+			w.loops.start(claims, w, front, "fetch "+c.q.Name(), longestPause, c.fetch)
+			w.loops.start(claims, w, front, "pump "+c.q.Name(), longestPause, c.pump.loop)
+		}
+		return nil // there is no end but a stop
+	})
+}
+
+// run is the life of a worker. serve starts the loops that claim; what it answers is closed when they
+// have come to their end.
+func (w *Worker) run(ctx context.Context, serve func(claims context.Context, front *sync.WaitGroup) <-chan struct{}) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return fmt.Errorf("%w: a worker runs once: make another with NewWorker", ErrInvalid)
 	}
@@ -220,20 +234,25 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	claims, stopClaims := context.WithCancel(ctx)
 	defer stopClaims()
-	var front, back sync.WaitGroup  // what ends with the claims, and what ends last
-	for _, p := range w.parkers() { // before the consumers, which tell their parker of changes
+	var front, back sync.WaitGroup // what ends with the claims, and what ends last
+	parkers := w.parkers()         // before the consumers, which tell their parker of changes
+	ended := serve(claims, &front)
+	for _, p := range parkers {
 		w.loops.start(claims, w, &front, "wait "+p.consumers[0].q.Name(), longestPause, p.loop)
 	}
 	for _, c := range w.consumers {
-		w.loops.start(claims, w, &front, "fetch "+c.q.Name(), longestPause, c.fetch)
-		w.loops.start(claims, w, &front, "pump "+c.q.Name(), longestPause, c.pump.loop)
 		// Whoever finds the server back first starts the grace, a third of a lease: by its end all
 		// others must have been there too, or they lose their jobs to the reaper.
 		w.loops.start(life, w, &back, "heartbeat "+c.q.Name(), min(longestPause, w.cfg.Lease/6), c.beat)
 	}
 
+	if attach := w.client.inProcess.Attach; attach != nil {
+		defer attach(inprocess.Worker{Beat: w.beatNow, Look: w.lookNow})()
+	}
+
 	var fatal error
 	select {
+	case <-ended:
 	case <-ctx.Done():
 	case <-w.abort:
 	case fatal = <-w.fatal:

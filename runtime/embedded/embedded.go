@@ -11,6 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/echomq/emq/internal/inprocess"
 	emq "github.com/echomq/emq/runtime"
 )
 
@@ -67,7 +68,7 @@ func (s *Server) Open(ctx context.Context, opts ...emq.ClientOption) (*emq.Clien
 }
 
 func (s *Server) open(ctx context.Context, stop func(), opts []emq.ClientOption) (*emq.Client, error) {
-	own := append([]emq.ClientOption{emq.InProcess(stop)}, opts...)
+	own := append([]emq.ClientOption{emq.InProcess(&inprocess.Server{Stop: stop})}, opts...)
 	return emq.Open(ctx, s.URL(), own...)
 }
 
