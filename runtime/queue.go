@@ -28,6 +28,8 @@ func (c *Client) Queue(name string) *Queue {
 type Counts struct {
 	Pending, Active, Scheduled, Dead, Completed int64
 
+	InLanes int64 // those of Pending that wait in lanes
+
 	// Totals: completed, failed (became dead letters), retried, snoozed, released, reaped, cancelled,
 	// discarded, orphan (ids whose row was gone) and stale (late settles that were refused).
 	Totals map[string]int64
@@ -42,7 +44,7 @@ func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 	if err != nil {
 		return Counts{}, err
 	}
-	return Counts{c.Pending, c.Active, c.Scheduled, c.Dead, c.Completed, c.Totals}, nil
+	return Counts(c), nil
 }
 
 // Reprocess gives a dead letter a new life: it waits again and no earlier attempt counts. ErrGone,

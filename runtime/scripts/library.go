@@ -38,7 +38,7 @@ const (
 // fixedKeys gives the wire's name of every fixed key for its name in Lua.
 func fixedKeys() map[string]string {
 	names := map[string]string{"dead_at": "dead:at", "wake_pump": "wake:pump"}
-	for _, n := range []string{"pending", "active", "schedule", "dead", "completed", "meta", "wake", "pump", "ring", "paused", "glimit", "gweight"} {
+	for _, n := range []string{"pending", "active", "schedule", "dead", "completed", "meta", "wake", "pump", "ring", "paused", "glimit", "gweight", "kinds"} {
 		names[n] = n
 	}
 	for _, n := range totals() {

@@ -197,6 +197,15 @@ var mutations = []mutation{
 	{"an audit drops members that are there by right", "  if not there then\n    strays", "  if true then\n    strays", "bulk"},
 	{"what an audit drops is not counted", "redis.call('HINCRBY', m_orphan, 'count', #strays)", "", "bulk"},
 	{"what an audit drops from active keeps its slot", "    vacate(s[1], s[2])\n", "", "bulk"},
+	{"a second list goes unnoticed", "      stray = true\n", "", "read"},
+	{"a job in no list is where its row says", "if stray or not own then", "if stray then", "read"},
+	{"the state of a lane's job is looked up in the flat list", "pending = lane and ledger().waiting(lane) or pending,", "pending = pending,", "read"},
+	{"a page repeats its cursor", "(up and m[1] == id)", "false", "read"},
+	{"a page on the way down repeats its cursor", "(up and m[1] == id)", "m[1] == id", "read"},
+	{"ids of one score are not searched", "(s == score and (less(m[1], id)", "(s == score and (false", "read"},
+	{"a page ends early", "local more = to + 1 < size", "local more = to + 2 < size", "read"},
+	{"a page on the way down ends early", "more = from > 0", "more = from > 1", "read"},
+	{"parked lanes are next in line", "if tonumber(lanes[i + 1]) < PARKED then", "if true then", "read"},
 }
 
 // harmless mutations leave out a second lock on a door that another rule has locked already. They are

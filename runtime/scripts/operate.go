@@ -29,6 +29,7 @@ func (q *Queue) Cancel(ctx context.Context, id string) (string, error) {
 // Counts is how many jobs are in each state, and the queue's totals by name.
 type Counts struct {
 	Pending, Active, Scheduled, Dead, Completed int64
+	InLanes                                     int64 // those of Pending that wait in lanes
 	Totals                                      map[string]int64
 }
 
@@ -60,7 +61,8 @@ func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 		case i < len(sets):
 			*sets[i].n = n
 		case i == len(cmds)-1:
-			c.Pending += max(n, 0) // what waits in lanes
+			c.InLanes = max(n, 0)
+			c.Pending += c.InLanes
 		default:
 			c.Totals[totals()[i-len(sets)]] = n
 		}

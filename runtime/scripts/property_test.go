@@ -161,6 +161,11 @@ func (h *history) actions() map[string]func(*rapid.T) {
 				h.do(tune{"", "weight", rapid.IntRange(1, 3).Draw(t, "weight")})
 			}
 		},
+		"look": func(t *rapid.T) {
+			lists := []string{"pending", "active", "scheduled", "dead", "completed"}
+			id, state := job.Draw(t, "job"), rapid.SampledFrom(lists).Draw(t, "state")
+			h.all(stateOf{id}, pages{state, "", rapid.Bool().Draw(t, "up"), rapid.IntRange(1, 3).Draw(t, "page")}, pages{"pending", "a", true, 2}, next{})
+		},
 		"promote":      func(*rapid.T) { h.do(promote{100}) },
 		"time passes":  func(t *rapid.T) { h.pass(rapid.SampledFrom(propertyAdvance).Draw(t, "how long")) },
 		"reprocess":    func(t *rapid.T) { h.do(reprocess{job.Draw(t, "job")}) },

@@ -217,7 +217,7 @@ func suite() map[string][]scenario {
 		"settle": settleScenarios(), "again": againScenarios(), "verbs": verbScenarios(),
 		"unique": uniqueScenarios(), "limits": limitScenarios(), "wake": wakeScenarios(),
 		"reap": reapScenarios(), "orphans": orphanScenarios(), "keep": keepScenarios(),
-		"admit": admitScenarios(), "lanes": laneScenarios(), "bulk": bulkScenarios(),
+		"admit": admitScenarios(), "lanes": laneScenarios(), "bulk": bulkScenarios(), "read": readScenarios(),
 	}
 }
 
