@@ -1,0 +1,190 @@
+// Command bench measures emq beside asynq and River, and beside the limit that its own scripts set, on the
+// same work, in turn, on servers of its own.
+//
+//	go run .            five rounds; writes RESULTS.md
+//	go run . -short     one short round, under two minutes
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func main() {
+	short := flag.Bool("short", false, "one round of a tenth of the jobs; writes no file")
+	rounds := flag.Int("rounds", 5, "rounds; the systems take turns in each")
+	only := flag.String("only", "", "run only the cases whose name contains this")
+	systems := flag.String("systems", "", "run only these systems, joined by commas")
+	out := flag.String("out", "RESULTS.md", "the file to write; none with -short")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	b := bench{rounds: *rounds, divide: 1, only: *only}
+	if *systems != "" {
+		b.systems = strings.Split(*systems, ",")
+	}
+	if *short {
+		b.rounds, b.divide, *out = 1, 10, ""
+	}
+	if err := b.run(ctx, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+type bench struct {
+	rounds, divide int
+	only           string
+	systems        []string
+}
+
+func (b bench) run(ctx context.Context, out string) error {
+	dir, err := os.MkdirTemp("", "emq-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	f, err := newFleet(ctx, dir)
+	defer f.stop()
+	if err != nil {
+		return err
+	}
+	var report report
+	for _, c := range cases() {
+		if !strings.Contains(c.name, b.only) {
+			continue
+		}
+		results, err := b.measure(ctx, f, c)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		table := report.add(c, results)
+		fmt.Println(table)
+	}
+	if out == "" {
+		return nil
+	}
+	return os.WriteFile(out, []byte(report.text(b.rounds)), 0o644)
+}
+
+// measure runs the rounds of a case: the systems take turns, so that a slow minute of the machine hits all.
+func (b bench) measure(ctx context.Context, f *fleet, c benchCase) (map[string][]result, error) {
+	results := make(map[string][]result)
+	for range b.rounds {
+		for _, name := range c.on {
+			if len(b.systems) > 0 && !slices.Contains(b.systems, name) {
+				continue
+			}
+			s := f.systems[name]
+			n := jobsFor(name, c) / b.divide
+			for _, size := range []int{max(n/50, 1), n} { // a short one first, to warm up
+				if err := s.reset(ctx); err != nil {
+					return nil, err
+				}
+				limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
+				r, err := c.run(limited, s, size)
+				cancel()
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", name, err)
+				}
+				if size == n {
+					results[name] = append(results[name], r)
+				}
+			}
+		}
+	}
+	return results, nil
+}
+
+// jobsFor gives slower systems fewer jobs, so that a round takes seconds and not minutes.
+func jobsFor(system string, c benchCase) int {
+	switch {
+	case c.n <= 10_000:
+		return c.n
+	case strings.HasPrefix(system, "river"):
+		return c.n / 10
+	case strings.HasPrefix(system, "asynq"):
+		return c.n / 4
+	}
+	return c.n
+}
+
+// fleet is every system on its server.
+type fleet struct {
+	systems map[string]system
+	stops   []func()
+}
+
+func newFleet(ctx context.Context, dir string) (*fleet, error) {
+	f := &fleet{systems: make(map[string]system)}
+	for _, server := range []struct {
+		suffix string
+		args   []string
+	}{{"", nil}, {" everysec", []string{"--appendonly", "yes", "--appendfsync", "everysec"}}} {
+		if err := f.addRedis(ctx, filepath.Join(dir, "redis"+strings.TrimSpace(server.suffix)), server.suffix, server.args); err != nil {
+			return f, err
+		}
+	}
+	at := filepath.Join(dir, "postgres")
+	if err := os.Mkdir(at, 0o755); err != nil {
+		return f, err
+	}
+	postgres, err := startPostgres(at)
+	if err != nil {
+		return f, err
+	}
+	f.stops = append(f.stops, postgres.stop)
+	for name, tuned := range map[string]bool{"river": false, "river1ms": true} {
+		r, err := newRiver(ctx, postgres, tuned)
+		if err != nil {
+			return f, err
+		}
+		f.systems[name] = r
+		f.stops = append(f.stops, r.pool.Close)
+	}
+	return f, nil
+}
+
+func (f *fleet) addRedis(ctx context.Context, dir, suffix string, args []string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	redis, err := startRedis(dir, args...)
+	if err != nil {
+		return err
+	}
+	f.stops = append(f.stops, redis.stop)
+	f.systems["asynq"+suffix] = newAsynq(redis)
+	for name, limits := range map[string]bool{"": false, " lanes": false, " unique": false, " limits": true} {
+		variant := map[string]string{" lanes": "laned", " unique": "unique"}[name]
+		e, err := newEmq(ctx, redis, variant, limits)
+		if err != nil {
+			return err
+		}
+		f.systems["emq"+name+suffix] = e
+		f.stops = append(f.stops, e.client.Close)
+		if name != "" || suffix != "" {
+			continue
+		}
+		bare, err := newBare(e)
+		if err != nil {
+			return err
+		}
+		f.systems["bare"] = bare
+		f.stops = append(f.stops, bare.raw.Close)
+	}
+	return nil
+}
+
+func (f *fleet) stop() {
+	for _, stop := range slices.Backward(f.stops) {
+		stop()
+	}
+}
