@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/big"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +32,7 @@ type Client struct {
 	enqueuer Enqueuer // the client itself under its middleware
 
 	mu     sync.Mutex
-	queues map[string]*scripts.Queue
+	queues map[string]*clientQueue
 	closed sync.Once
 
 	announced sync.Map // "queue/kind" of the kinds that the registry knows from this client
@@ -145,7 +147,7 @@ func newClient(ctx context.Context, r rueidis.Client, owned bool, cfg clientConf
 	}
 	c := &Client{
 		rueidis: r, owned: owned, server: server, minter: minter, clientConfig: cfg, log: cfg.logger,
-		queues: make(map[string]*scripts.Queue),
+		queues: make(map[string]*clientQueue),
 	}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -170,16 +172,35 @@ func (c *Client) NewID() (ID, error) {
 	return ID(id), nil
 }
 
+// clientQueue is a queue as one client sees it.
+type clientQueue struct {
+	*scripts.Queue
+	gather[*scripts.NewJob, scripts.Admitted] // of what many goroutines enqueue at once
+}
+
 // queue calls scripts on a queue whose name has passed its check.
-func (c *Client) queue(name string) *scripts.Queue {
+func (c *Client) queue(name string) *clientQueue {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	q := c.queues[name]
 	if q == nil {
-		q = c.server.Queue(name)
+		q = newClientQueue(c.server.Queue(name))
 		c.queues[name] = q
 	}
 	return q
+}
+
+func newClientQueue(q *scripts.Queue) *clientQueue {
+	return &clientQueue{Queue: q, gather: gather[*scripts.NewJob, scripts.Admitted]{
+		call: func(ctx context.Context, jobs []*scripts.NewJob) []scripts.Admitted {
+			if len(jobs) > 1 {
+				return q.EnqueueGathered(ctx, jobs)
+			}
+			a, err := q.Enqueue(ctx, *jobs[0])
+			return []scripts.Admitted{{Admission: a, Err: err}}
+		},
+		bytes: (*scripts.NewJob).Bytes, limit: scripts.MaxGatheredBytes, most: scripts.MaxGathered,
+	}}
 }
 
 // Cancel ends a job that must not run, or not run on. One that waits is gone at once; the context of
@@ -199,6 +220,12 @@ func (c *Client) Close() {
 	c.closed.Do(func() {
 		if c.owned {
 			c.rueidis.Close()
+		}
+		c.mu.Lock()
+		queues := slices.Collect(maps.Values(c.queues))
+		c.mu.Unlock()
+		for _, q := range queues {
+			within(done(&q.flights), farewell)
 		}
 		if stop := c.inProcess.Stop; stop != nil {
 			stop()

@@ -145,7 +145,16 @@ func (c *Client) admit(ctx context.Context, admits []scripts.Admit) []scripts.Ad
 	if len(admits) > 1 {
 		return c.server.EnqueueAll(ctx, admits)
 	}
-	a, err := admits[0].Enqueue(ctx, admits[0].NewJob)
+	job := &admits[0].NewJob
+	q := c.queue(admits[0].Name())
+	if job.Plain() {
+		a, err := q.do(ctx, job)
+		if err != nil {
+			a.Err = err
+		}
+		return []scripts.Admitted{a}
+	}
+	a, err := q.Enqueue(ctx, *job)
 	return []scripts.Admitted{{Admission: a, Err: err}}
 }
 
@@ -169,7 +178,7 @@ func (c *Client) admission(src string, job Job, receipt *Receipt) (scripts.Admit
 		}
 		fields = append(fields, "headers", string(headers))
 	}
-	return scripts.Admit{Queue: c.queue(job.queue), NewJob: scripts.NewJob{
+	return scripts.Admit{Queue: c.queue(job.queue).Queue, NewJob: scripts.NewJob{
 		ID: string(receipt.ID), Payload: job.payload, Src: src, Fields: fields, Lane: job.lane,
 		Unique: job.unique, Window: job.mode.window, UntilStart: job.mode.start,
 		Later: job.in > 0 || !job.at.IsZero(), Delay: job.in, At: job.at,

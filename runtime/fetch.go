@@ -35,7 +35,7 @@ func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
 		n = min(n, own)
 	}
 	c := &consumer{
-		w: w, q: w.client.queue(name), kinds: make(map[string]*boundKind), slots: make(chan struct{}, n),
+		w: w, q: w.client.queue(name).Queue, kinds: make(map[string]*boundKind), slots: make(chan struct{}, n),
 		runs: make(map[scripts.Fence]*run), token: make(chan struct{}, 1),
 	}
 	c.pump = newPump(c)

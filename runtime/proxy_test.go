@@ -42,9 +42,11 @@ func touchesRow(words []string) bool {
 	return len(words) > 4 && strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") && strings.Contains(words[4], ":job:")
 }
 
-// admits tells the scripts that take a job in: their first key is the row.
+// admits tells the scripts that take jobs in: their first key is the row, or they have the four keys of a
+// gathered call.
 func admits(words []string) bool {
-	return len(words) > 3 && strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") && strings.Contains(words[3], ":job:")
+	return len(words) > 3 && strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") &&
+		(strings.Contains(words[3], ":job:") || words[2] == "4" && strings.HasSuffix(words[3], ":pending"))
 }
 
 // times lets a predicate be true n times.

@@ -21,7 +21,7 @@ func (c *Client) Queue(name string) *Queue {
 	if err := wire.CheckQueue(name); err != nil {
 		return &Queue{client: c, name: name, err: fmt.Errorf("%w: %w", ErrInvalid, err)}
 	}
-	return &Queue{client: c, name: name, q: c.queue(name)}
+	return &Queue{client: c, name: name, q: c.queue(name).Queue}
 }
 
 // Counts says how many jobs are in each state, and how many have passed through since the queue began.

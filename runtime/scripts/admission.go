@@ -82,19 +82,6 @@ type Admit struct {
 	NewJob
 }
 
-// EnqueueAll admits many jobs, of any queues, in one pipeline; one verdict each, in order.
-func (s *Server) EnqueueAll(ctx context.Context, jobs []Admit) []Admitted {
-	calls := make([]call, len(jobs))
-	for i := range jobs {
-		calls[i] = jobs[i].admission(&jobs[i].NewJob)
-	}
-	answers := make([]Admitted, len(jobs))
-	for i, res := range s.runAll(ctx, calls) {
-		answers[i].Admission, answers[i].Err = jobs[i].readAdmission(jobs[i].ID, res)
-	}
-	return answers
-}
-
 func (q *Queue) readAdmission(id string, res rueidis.RedisResult) (Admission, error) {
 	words, err := res.AsStrSlice()
 	switch {

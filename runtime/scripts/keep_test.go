@@ -141,18 +141,40 @@ func admitScenarios() []scenario {
 		}},
 		{"many jobs get one verdict each, in order", func(s *scene) {
 			s.all(setMeta("max_len", "3"), only(jobA))
-			jobs := []enqueue{enter(jobB), only(jobC), enter("USR0KHTOWnGLuA"), enter(jobA), later(jobC, delay), enter(jobN(1))}
-			var calls []Admit
-			var want []answer
-			now := s.nowAfter(s.at)
-			for _, j := range jobs {
-				calls = append(calls, Admit{s.queue, NewJob(j)})
-				want = append(want, j.expect(s.m, now))
+			s.many(enter(jobB), only(jobC), enter("USR0KHTOWnGLuA"), enter(jobA), later(jobC, delay), enter(jobN(1)))
+		}},
+		{"gathered jobs are admitted as single ones are", func(s *scene) {
+			s.all(setMeta("max_len", "6"), enter(jobA), later(jobN(9), delay), inLane(jobN(8), "a"))
+			again, other := enter(jobB), enter(jobB)
+			other.Src = "another0"
+			s.many(enter("USR0KHTOWnGLuA"), enter(jobA), enter(jobB), other, again, enter(jobC), enter(jobN(1)), enter(jobN(2)), enter(jobB))
+			s.all(claimBy("mine0001"))
+		}},
+		{"gathered jobs of a queue without a limit are all admitted", func(s *scene) {
+			var jobs []enqueue
+			for n := range MaxGathered + 2 {
+				jobs = append(jobs, enter(jobN(n)))
 			}
-			for i, a := range s.queue.EnqueueAll(context.Background(), calls) {
-				s.compare(now, want[i], saysAdmission(a.Admission, a.Err))
-			}
-			s.compare(now, answer{}, answer{})
+			s.many(jobs...)
+		}},
+		{"what ends a gathered call keeps the order of the batch", func(s *scene) {
+			s.all(setMeta("max_len", "3"))
+			s.many(enter(jobA), enter(jobB), only(jobC), enter(jobN(1)), enter(jobN(2)))
 		}},
 	}
+}
+
+// many enqueues jobs in one batch and expects of each what a single call would do.
+func (s *scene) many(jobs ...enqueue) {
+	var calls []Admit
+	var want []answer
+	now := s.nowAfter(s.at)
+	for _, j := range jobs {
+		calls = append(calls, Admit{s.queue, NewJob(j)})
+		want = append(want, j.expect(s.m, now))
+	}
+	for i, a := range s.queue.EnqueueAll(context.Background(), calls) {
+		s.compare(now, want[i], saysAdmission(a.Admission, a.Err))
+	}
+	s.compare(now, answer{}, answer{})
 }
