@@ -11,7 +11,7 @@ import (
 )
 
 // needed lists every command that emq sends or its scripts call, each with arguments that a dry run
-// accepts; KEY stands for a key of a queue. docs/operating.md has the same list for the ACL.
+// accepts; KEY stands for a key or a channel of a queue. docs/operating.md has the same list for the ACL.
 func needed() [][]string {
 	var list [][]string
 	for line := range strings.Lines(`
@@ -50,6 +50,9 @@ func needed() [][]string {
 		ZSCORE KEY x
 		ZSCAN KEY 0
 		ZREMRANGEBYRANK KEY 0 1
+		PUBLISH KEY x
+		SUBSCRIBE KEY
+		UNSUBSCRIBE
 	`) {
 		if words := strings.Fields(line); len(words) > 0 {
 			list = append(list, words)

@@ -50,7 +50,7 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 // limited makes a user with the listed commands but those that are left out.
 func limited(t *testing.T, server *redistest.Server, without string, more ...string) {
 	t.Helper()
-	words := []string{"ACL", "SETUSER", "modest", "reset", "on", ">word", "~emq:*", "~{emq}:*", "resetchannels"}
+	words := []string{"ACL", "SETUSER", "modest", "reset", "on", ">word", "~emq:*", "~{emq}:*", "resetchannels", "&emq:*"}
 	for _, command := range needed() {
 		if command[0] != without {
 			words = append(words, "+"+strings.ToLower(command[0]))

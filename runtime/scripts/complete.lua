@@ -9,12 +9,13 @@
 -- By    the worker, when the handler has returned nil
 --@keys active row pending completed schedule meta wake wake_pump dead dead_at m_completed m_stale m_failed m_cancelled ring paused glimit gweight
 local base = ARGV[3]
---@use now row lane ready place unique ending take
+--@use now row lane ready announce place unique ending take
 local function complete(id, row, token, by, retain, result)
   local status, job = take(id, row, token, by)
   if status ~= 'ok' then
     return status
   end
+  announce('completed', row, job)
   retain = tonumber(retain)
   if retain > 0 then
     local t = now()

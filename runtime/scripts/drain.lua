@@ -12,7 +12,7 @@
 -- By    Queue.Drain, DrainLane, Obliterate
 --@keys pending active schedule dead dead_at completed meta wake wake_pump ring paused glimit gweight m_removed m_orphan m_cancelled m_failed
 local base = ARGV[1]
---@use row lane ready place unique ending guard
+--@use now row lane ready announce place unique ending guard
 --@main
 local list, lane, left = ARGV[2], ARGV[3], math.max(0, math.min(tonumber(ARGV[4]), 500))
 local refused = guarded(ARGV[5])
@@ -47,13 +47,13 @@ for _, part in ipairs(parts) do
   left = left - math.max(#ids, 1)
   for _, id in ipairs(ids) do
     local row = base .. 'job:' .. id
-    local r = read(row, 'state', 'unique', 'group')
+    local r = read(row, 'state', 'unique', 'group', 'awaited')
     if r[3] and list == 'active' then
       ledger().reach(r[3])
       part[id] = r[3]
     end
     if r[1] == (states[list] or 'pending') and (not part[2] or (r[3] or '') == part[2]) then
-      jobs[#jobs + 1] = { row, { unique = r[2], holds = held(id, r[2]) } }
+      jobs[#jobs + 1] = { row, { unique = r[2], holds = held(id, r[2]), awaited = r[4] } }
     else
       dropped = dropped + 1
     end
@@ -82,6 +82,7 @@ for _, part in ipairs(parts) do
   end
 end
 for _, job in ipairs(jobs) do
+  announce('removed', job[1], job[2])
   erase(job[1], job[2])
 end
 if #jobs > 0 then

@@ -39,7 +39,7 @@ func (m *model) take(f Fence) (*modelJob, answer) {
 func (m *model) takeUncancelled(f Fence) (*modelJob, answer) {
 	j, refusal := m.take(f)
 	if j != nil && j.text["cancel"] != "" {
-		m.end(j, "cancelled")
+		m.end(j, "cancelled", j.counted())
 		return nil, answer{Says: "cancelled"}
 	}
 	return j, refusal
@@ -54,9 +54,10 @@ func (c complete) expect(m *model, now stamp) answer {
 		return refusal
 	}
 	if c.Retain <= 0 {
-		m.end(j, "completed")
+		m.end(j, "completed", j.counted())
 		return answer{Says: "completed"}
 	}
+	m.announce("completed", j, j.counted(), "")
 	m.free(j)
 	j.settled = now
 	if c.Result != "" {
@@ -76,10 +77,12 @@ func (r retry) expect(m *model, now stamp) answer {
 	if own, err := strconv.Atoi(j.text["max"]); err == nil {
 		most = own
 	}
-	if j.attempts-j.forgiven >= most {
-		m.bury(j, r.Reason, now)
+	m.announce("failed", j, j.counted(), r.Reason)
+	if j.counted() >= most {
+		m.bury(j, r.Reason, j.counted(), now)
 		return answer{Says: "dead"}
 	}
+	m.announce("retried", j, j.counted(), "")
 	j.text["last_error"] = r.Reason
 	m.counts["retried"]++
 	m.park(j, now+millis(r.Delay))
@@ -91,6 +94,7 @@ func (z snooze) expect(m *model, now stamp) answer {
 	if j == nil {
 		return refusal
 	}
+	m.announce("snoozed", j, j.counted(), "")
 	j.forgiven++
 	m.counts["snoozed"]++
 	m.park(j, now+millis(z.Delay))
@@ -102,6 +106,7 @@ func (r release) expect(m *model, now stamp) answer {
 	if j == nil {
 		return refusal
 	}
+	m.announce("released", j, j.counted(), "")
 	j.forgiven++
 	m.counts["released"]++
 	if r.Delay > 0 {
@@ -117,7 +122,7 @@ func (k kill) expect(m *model, now stamp) answer {
 	if j == nil {
 		return refusal
 	}
-	m.bury(j, k.Reason, now)
+	m.bury(j, k.Reason, j.counted(), now)
 	return answer{Says: "dead"}
 }
 
@@ -126,6 +131,6 @@ func (d discard) expect(m *model, _ stamp) answer {
 	if j == nil {
 		return refusal
 	}
-	m.end(j, "discarded")
+	m.end(j, "discarded", j.counted())
 	return answer{Says: "discarded"}
 }

@@ -51,11 +51,13 @@ func (e enqueue) expect(m *model, now stamp) answer {
 	switch {
 	case !e.Later:
 		m.ready(j)
+		return answer{Says: "enqueued"}
 	case e.At.IsZero():
 		m.park(j, now+millis(e.Delay))
 	default:
 		m.park(j, stamp(e.At.UnixMilli()))
 	}
+	m.announce("scheduled", j, -1, "")
 	return answer{Says: "enqueued"}
 }
 
@@ -239,11 +241,12 @@ func (m *model) takeback(ids []string, budget int, now stamp) int {
 	for _, j := range lapsed {
 		m.counts["reaped"]++
 		j.lapses++
+		m.announce("reaped", j, j.counted(), "")
 		switch {
 		case j.text["cancel"] != "":
-			m.end(j, "cancelled")
+			m.end(j, "cancelled", j.counted())
 		case budget > 0 && j.lapses >= budget:
-			m.bury(j, fmt.Sprintf("lease lapsed %d times", j.lapses), now)
+			m.bury(j, fmt.Sprintf("lease lapsed %d times", j.lapses), j.counted(), now)
 		default:
 			j.text["lapsed"] = strconv.Itoa(j.attempts)
 			j.forgiven++
@@ -346,6 +349,7 @@ func (r reprocess) expect(m *model, _ stamp) answer {
 	maps.DeleteFunc(j.text, func(f, _ string) bool { return f == "last_error" || f == "lapsed" || f == "cancel" })
 	j.forgiven, j.lapses, j.settled = j.attempts, 0, 0
 	m.ready(j)
+	m.announce("reprocessed", j, -1, "")
 	return answer{Says: "revived"}
 }
 
@@ -357,9 +361,10 @@ func (c cancel) expect(m *model, _ stamp) answer {
 	switch j.state {
 	case "active":
 		j.text["cancel"] = "1"
+		m.told = append(m.told, "cancel "+j.id)
 		return answer{Says: "cancelling"}
 	case "pending", "scheduled":
-		m.end(j, "cancelled")
+		m.end(j, "cancelled", -1)
 		return answer{Says: "cancelled"}
 	}
 	return answer{Says: "EMQSTATE"}

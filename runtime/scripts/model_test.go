@@ -25,6 +25,7 @@ type model struct {
 	wakeUp bool // wake:pump
 	pump   modelLock
 	nudges map[string]modelNudge // wake:<tag>, by the tag of a process
+	told   []string              // what the step has published
 	laneModel
 }
 
@@ -171,13 +172,15 @@ func (m *model) holder(key string) string {
 	return ""
 }
 
-func (m *model) end(j *modelJob, count string) {
+func (m *model) end(j *modelJob, count string, attempt int) {
+	m.announce(count, j, attempt, "")
 	m.free(j)
 	delete(m.jobs, j.id)
 	m.counts[count]++
 }
 
-func (m *model) bury(j *modelJob, reason string, now stamp) {
+func (m *model) bury(j *modelJob, reason string, attempt int, now stamp) {
+	m.announce("dead", j, attempt, reason)
 	m.free(j)
 	j.text["last_error"] = reason
 	j.settled = now

@@ -18,6 +18,13 @@ type mutation struct{ name, old, new, subject string }
 // mutations leave one rule out of the scripts each: the composed text has new for old wherever old
 // stands. The suite must notice every one of them, and the subject is where it is expected to.
 var mutations = []mutation{
+	{"events are published while they are off", "  if loud then\n", "  if true then\n", "announce"},
+	{"who waits for an end is not told", "if job.awaited and (event", "if false and (event", "announce"},
+	{"ends that nobody waits for are told", "if job.awaited and (event", "if (event", "announce"},
+	{"a job that waits again is told as an end", "or event == 'removed') then", "or event == 'removed' or event == 'released') then", "announce"},
+	{"a settle forgets whether events are on", "  loud = m[2]\n", "  loud = false\n", "announce"},
+	{"forgiven attempts are published", "job.attempts - (job.forgiven or 0)", "job.attempts + 0", "announce"},
+	{"the worker of a cancelled job is not notified", "  redis.pcall('PUBLISH', base .. 'cancel', id)\n", "", "announce"},
 	{"the fence ignores by", "(by ~= '' and r[3] ~= by)", "false", "settle"},
 	{"the fence ignores attempts", "r[2] ~= token or", "false or", "settle"},
 	{"a caller without by is refused", "(by ~= '' and r[3] ~= by)", "r[3] ~= by", "settle"},
@@ -48,7 +55,7 @@ var mutations = []mutation{
 	{"a gathered call wakes nobody", "unpack(listed))\n  wake_workers()", "unpack(listed))", "admit"},
 	{"no length limit", "if most and redis", "if false and redis", "limits"},
 	{"the length limit forgets what is scheduled", " + redis.call('ZCARD', schedule) >=", " >=", "limits"},
-	{"a full queue takes the key first", "  local m = redis.call('HMGET', meta, 'max_len', 'laned')", "  if unique ~= '' then redis.call('SET', unique_key, id) end\n  local m = redis.call('HMGET', meta, 'max_len', 'laned')", "unique"},
+	{"a full queue takes the key first", "  local m = redis.call('HMGET', meta, 'max_len', 'laned', 'events')", "  if unique ~= '' then redis.call('SET', unique_key, id) end\n  local m = redis.call('HMGET', meta, 'max_len', 'laned', 'events')", "unique"},
 	{"a window never ends", "redis.call('SET', unique_key, id, 'PX', window)", "redis.call('SET', unique_key, id)", "unique"},
 	{"a claim ignores the pause", "if m[1] then\n  return nothing()", "if false then\n  return nothing()", "limits"},
 	{"a claim ignores the concurrency", "headroom = tonumber(m[2]) - redis.call('ZCARD', active)", "headroom = tonumber(m[2])", "limits"},

@@ -91,6 +91,9 @@ func property(open func() *target) func(*rapid.T) {
 		if rapid.Bool().Draw(t, "budgeted") {
 			h.do(setMeta("crash_budget", rapid.SampledFrom([]string{"0", "1", "3"}).Draw(t, "crash budget")))
 		}
+		if rapid.Bool().Draw(t, "events") {
+			h.do(setMeta("events", "1"))
+		}
 		if rapid.Bool().Draw(t, "limited lane") {
 			h.all(tune{"a", "limit", 1}, tune{"b", "weight", 3})
 		}

@@ -11,21 +11,21 @@
 -- By    the pump
 --@keys active pending schedule meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row grace lane ready place unique ending
+--@use now row grace lane ready announce place unique ending
 -- takeback lets jobs wait again whose holders have lost them, at t; it answers how many there were. Ids
 -- without an active row are dropped and counted as orphans.
 local function takeback(ids, t, budget)
   budget = tonumber(redis.call('HGET', meta, 'crash_budget') or budget)
   local lapsed, lanes = {}, {}
   for _, id in ipairs(ids) do
-    local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel', 'group')
+    local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel', 'group', 'forgiven', 'awaited')
     lanes[id] = r[6]
     if r[6] then
       ledger().reach(r[6])
     end
     if r[1] == 'active' then
       lapsed[#lapsed + 1] = { id = id, attempts = r[2], lapses = tonumber(r[3] or 0) + 1, unique = r[4],
-        holds = held(id, r[4]), cancel = r[5] }
+        holds = held(id, r[4]), cancel = r[5], forgiven = r[7] or 0, awaited = r[8] }
     end
   end
   for _, id in ipairs(ids) do
@@ -33,6 +33,7 @@ local function takeback(ids, t, budget)
   end
   for _, job in ipairs(lapsed) do
     local row = base .. 'job:' .. job.id
+    announce('reaped', row, job)
     if job.cancel then
       withdraw(row, job)
     elseif budget > 0 and job.lapses >= budget then

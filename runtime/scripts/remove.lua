@@ -8,10 +8,10 @@
 -- By    Queue.Remove
 --@keys row pending schedule dead dead_at completed active meta wake wake_pump m_removed m_cancelled m_failed ring
 local base = ARGV[2]
---@use row lane ready place unique ending
+--@use now row lane ready announce place unique ending
 --@main
 local id = ARGV[1]
-local r = read(row, 'state', 'unique', 'group')
+local r = read(row, 'state', 'unique', 'group', 'awaited')
 local state = r[1]
 if not state then
   return redis.error_reply('EMQGONE no job ' .. id)
@@ -22,13 +22,14 @@ end
 if r[3] then
   ledger().reach(r[3])
 end
-local job = { unique = r[2], holds = held(id, r[2]) }
+local job = { unique = r[2], holds = held(id, r[2]), awaited = r[4] }
 if state == 'pending' then
   unready(id, r[3])
 end
 for _, set in ipairs({ schedule, dead, dead_at, completed }) do
   redis.call('ZREM', set, id)
 end
+announce('removed', row, job)
 erase(row, job)
 redis.call('HINCRBY', m_removed, 'count', 1)
 return 'removed'

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,11 +16,15 @@ type scene struct {
 	m     *model
 	at    stamp // the server's clock after the last step
 	trail []any
-	last  space // the key space after the last step
+	last  space    // the key space after the last step
+	told  []string // what the last step has published
 }
 
 func newScene(s *target) *scene {
 	s.clear()
+	if s.ear == nil {
+		s.listen()
+	}
 	return &scene{target: s, m: newModel(s.queue.keys.Base())}
 }
 
@@ -51,6 +56,12 @@ func (s *scene) compare(since stamp, want, got answer) {
 			failf("after %s\nthe key space differs (-model +server):\n%s", s.story(), d)
 		}
 	}
+	s.told = s.heard(since, end)
+	// a call over many jobs has an order of its own
+	if d := differs(slices.Sorted(slices.Values(s.m.told)), slices.Sorted(slices.Values(s.told)), 0); d != "" {
+		failf("after %s\nwhat is published differs (-model +server):\n%s", s.story(), d)
+	}
+	s.m.told = nil
 	s.m.adopt(sp)
 	s.last = sp
 }
@@ -218,6 +229,7 @@ func suite() map[string][]scenario {
 		"unique": uniqueScenarios(), "limits": limitScenarios(), "wake": wakeScenarios(),
 		"reap": reapScenarios(), "orphans": orphanScenarios(), "keep": keepScenarios(),
 		"admit": admitScenarios(), "lanes": laneScenarios(), "bulk": bulkScenarios(), "read": readScenarios(),
+		"announce": announceScenarios(),
 	}
 }
 

@@ -8,9 +8,9 @@
 -- By    Client.Enqueue with In or At
 --@keys row schedule pending meta wake_pump unique_key
 local base = ARGV[3]
---@use now row lane place unique admit
+--@use now row lane announce place unique admit
 --@main
-local refused = admit('scheduled', ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7] ~= '' and ARGV[7],
+local refused, on = admit('scheduled', ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], ARGV[7] ~= '' and ARGV[7],
   { unpack(ARGV, 10) })
 if refused then
   return refused
@@ -20,4 +20,6 @@ if ARGV[8] == 'in' then
   due = now() + due
 end
 park(ARGV[1], due)
+loud = on
+announce('scheduled', row, {})
 return { 'enqueued' }

@@ -42,7 +42,7 @@ func (r remove) expect(m *model, _ stamp) answer {
 	if j.state == "active" {
 		return answer{Says: "EMQLOCK"}
 	}
-	m.end(j, "removed")
+	m.end(j, "removed", -1)
 	for _, set := range []string{"schedule", "dead", "dead:at", "completed"} {
 		delete(m.ghosts[set], r.ID)
 	}
@@ -110,7 +110,7 @@ func (d drain) expect(m *model, _ stamp) answer {
 	}
 	m.refresh()
 	for _, j := range ended {
-		m.end(j, "removed")
+		m.end(j, "removed", -1)
 	}
 	got.More = left <= 0
 	return answer{Says: saysDrained(got)}

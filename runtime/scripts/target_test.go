@@ -53,6 +53,7 @@ type target struct {
 	// mini is the embedded server, whose clock the tests set; nil on a real one.
 	mini  *miniredis.Miniredis
 	clock time.Time
+	*ear
 }
 
 const testQueue = "q"
@@ -67,7 +68,8 @@ func newTarget(t testing.TB, addr string, db int, scripts map[string]*script) *t
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	server := &Server{client: client, scripts: scripts}
+	// databases share their channels, so each target has a prefix
+	server := &Server{client: client, prefix: fmt.Sprintf("db%d", db), scripts: scripts}
 	return &target{client: client, queue: server.Queue(testQueue)}
 }
 

@@ -2,7 +2,8 @@
 -- schedule, meta, unique_key.
 --
 -- Order is law: kind, existence, uniqueness, length, and only then the row is written. Answers false
--- when the row was written, else the reply of the call. The fields are the row's other ones, in pairs.
+-- and meta.events when the row was written, else the reply of the call. The fields are the row's other
+-- ones, in pairs.
 local function admit(state, id, payload, src, unique, window, lane, fields)
   if string.sub(id, 1, 3) ~= 'JOB' then
     return redis.error_reply('EMQKIND ' .. string.sub(id, 1, 64) .. ' is not the id of a job')
@@ -16,7 +17,7 @@ local function admit(state, id, payload, src, unique, window, lane, fields)
       return { 'conflict', id }
     end
   end
-  local m = redis.call('HMGET', meta, 'max_len', 'laned')
+  local m = redis.call('HMGET', meta, 'max_len', 'laned', 'events')
   local most = tonumber(m[1])
   if most and redis.call('ZCARD', pending) + (m[2] or 0) + redis.call('ZCARD', schedule) >= most then
     return redis.error_reply('EMQFULL ' .. m[1] .. ' jobs wait already')
@@ -35,5 +36,5 @@ local function admit(state, id, payload, src, unique, window, lane, fields)
   if lane then
     redis.call('HSET', row, 'group', lane)
   end
-  return false
+  return false, m[3]
 end

@@ -1,5 +1,5 @@
 -- ending: the ways in which a job ends. A job is what take or a read of the row gives: unique, holds.
--- Needs base, dead, dead_at and the metrics of the endings.
+-- Needs base, announce, dead, dead_at and the metrics of the endings.
 
 -- erase deletes everything that a job owns.
 local function erase(row, job)
@@ -11,6 +11,7 @@ end
 
 -- bury sends a job to the morgue; its row stays with the reason.
 local function bury(id, row, job, reason, at)
+  announce('dead', row, job, reason)
   redis.call('HSET', row, 'state', 'dead', 'last_error', reason, 'settled_at', at)
   redis.call('ZADD', dead, 0, id)
   redis.call('ZADD', dead_at, at, id)
@@ -22,6 +23,7 @@ end
 
 -- withdraw ends a job that was cancelled instead of letting it wait again.
 local function withdraw(row, job)
+  announce('cancelled', row, job)
   erase(row, job)
   redis.call('HINCRBY', m_cancelled, 'count', 1)
 end

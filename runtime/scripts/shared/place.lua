@@ -1,5 +1,5 @@
 -- place: how a job leaves the lists of ready, and flight, and where it is parked. Needs lane, ready,
--- active, schedule, wake_pump. A lane is false for a job without one.
+-- active, schedule, wake_pump, announce. A lane is false for a job without one.
 
 -- unready takes a waiting job out of the claims' sight.
 local function unready(id, lane)
@@ -29,6 +29,9 @@ end
 -- slot below one wakes one of them.
 local function vacate(id, lane)
   local vacated = redis.call('ZREM', active, id)
+  local m = redis.call('HMGET', meta, 'concurrency', 'events')
+  local limit = m[1]
+  loud = m[2]
   if lane then
     redis.call('SREM', ledger().running(lane), id)
     if redis.call('HEXISTS', glimit, lane) == 1 and ledger().rank(lane) then
@@ -38,7 +41,6 @@ local function vacate(id, lane)
   if vacated == 0 then
     return
   end
-  local limit = redis.call('HGET', meta, 'concurrency')
   if limit and redis.call('ZCARD', active) == limit - 1 and ledger().servable() then
     wake_workers()
   end
