@@ -4,6 +4,7 @@
 //   - The command github.com/echomq/emq/cmd/emqgen reads annotated structs and writes the typed producer
 //     and the handler interface beside them.
 //   - github.com/echomq/emq/runtime/embedded is a server inside the process, for development and tests.
+//   - github.com/echomq/emq/runtime/emqtest is the test kit of programs that use emq.
 //
 // The README begins with a program that needs nothing but Go: go run ./examples/quickstart.
 package emq
