@@ -124,3 +124,16 @@ func infoOf(s *redistest.Server, section string) (map[string]string, error) {
 	}
 	return info, nil
 }
+
+// whole waits until one master has both replicas again.
+func (s *sentinels) whole(st *stage) {
+	st.need("the old master is a replica", 40*time.Second, func() bool {
+		followers := 0
+		for _, n := range s.nodes {
+			if info, err := infoOf(n, "replication"); err == nil && info["role"] == "slave" && info["master_link_status"] == "up" {
+				followers++
+			}
+		}
+		return followers == 2 && s.master() != nil
+	})
+}

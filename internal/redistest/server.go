@@ -45,7 +45,7 @@ func Start(t testing.TB, args ...string) *Server {
 
 // New starts a server with its files in dir. The caller stops it.
 func New(dir string, args ...string) (*Server, error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func New(dir string, args ...string) (*Server, error) {
 
 // NewSentinel starts a sentinel with a configuration file, which it rewrites. The caller stops it.
 func NewSentinel(dir, conf string) (*Server, error) {
-	port, err := freePort()
+	port, err := FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func NewSentinel(dir, conf string) (*Server, error) {
 	return s, s.Run()
 }
 
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err

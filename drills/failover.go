@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+func clusterDrills() []drill {
+	return []drill{
+		{"cluster-moves", "3 masters and 3 replicas, nothing set but the URL: slots migrate and masters change under load", clusterMoves},
+		{"cluster-kill", "kill -9 of a cluster's master under load, once for each queue", clusterKill},
+		{"cluster-freeze", "SIGSTOP of a cluster's master under load until its replica has taken over, SIGCONT", clusterFreeze},
+		{"sentinel-kill", "three sentinels, nothing set but the URL: kill -9 of the master under load", sentinelKill},
+		{"sentinel-move", "SENTINEL FAILOVER under load", sentinelMove},
+		{"sentinel-freeze", "SIGSTOP of the master under load until a replica has taken over, SIGCONT", sentinelFreeze},
+	}
+}
+
+// resumed waits until a queue is consumed again, and answers how long that took from a moment on.
+func (st *stage) resumed(queue string, since int64, within time.Duration) time.Duration {
+	var at int64
+	st.reached(fmt.Sprintf("%s is consumed again", queue), within, func() bool {
+		for _, l := range st.lines() {
+			if l.What == begins && l.Queue == queue && l.T > since {
+				at = l.T
+				return true
+			}
+		}
+		return false
+	})
+	return time.Duration(at - since)
+}
+
+// load starts two workers and producers for all queues that will outlast the faults.
+func (st *stage) load(url string, lease time.Duration, jobs int) (workers, producers []*process) {
+	workers = st.workers(2, url, workRole{Lease: lease, Concurrency: 20})
+	for i, q := range allQueues() {
+		producers = append(producers, st.producer(url, produceRole{
+			First: i * jobs, Count: jobs, Batch: 5, Pause: 25 * time.Millisecond, Longest: 60 * time.Millisecond, Only: q,
+		}))
+	}
+	for _, q := range allQueues() {
+		st.resumed(q, 0, 20*time.Second)
+	}
+	return workers, producers
+}
+
+// endLoad stops the producers, lets the workers end what there is, stops them, and judges.
+func (st *stage) endLoad(a *audit, workers, producers []*process) {
+	for _, p := range producers {
+		p.signal(syscall.SIGTERM)
+	}
+	st.produced(time.Minute, producers...)
+	a.drained(time.Minute)
+	st.finish(workers...)
+	a.judge()
+	refused, unknown := 0, 0
+	for _, fate := range a.fates {
+		if fate == wasRefused {
+			refused++
+		} else {
+			unknown++
+		}
+	}
+	st.figure("%d enqueues refused, %d unknown", refused, unknown)
+}
+
+const plenty = 1 << 20 // more jobs than a drill lasts
+
+func clusterMoves(st *stage) {
+	const lease = 2 * time.Second
+	c := st.cluster()
+	a := st.audit(st.look(c.url()), lease)
+	workers, producers := st.load(c.url(), lease, plenty)
+	var slowest time.Duration
+	keys := 0
+	for range st.size(1, 20) {
+		for _, q := range allQueues() {
+			keys += c.move(q)
+			slowest = max(slowest, st.resumed(q, monotonic(), 5*time.Second))
+			st.sleep(st.between(100*time.Millisecond, 400*time.Millisecond))
+			c.failover(q)
+			slowest = max(slowest, st.resumed(q, monotonic(), 5*time.Second))
+			st.sleep(st.between(100*time.Millisecond, 400*time.Millisecond))
+		}
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("%d keys moved, consuming again within %.2f s", keys, slowest.Seconds())
+	if n := a.total("reaped"); n > 0 {
+		st.figure("%d leases reaped", n)
+	}
+}
+
+// asynchronous is how much a master may have acknowledged and not yet handed to its replica.
+const asynchronous = time.Second
+
+func clusterKill(st *stage) {
+	const lease = 2 * time.Second
+	c := st.cluster()
+	a := st.audit(st.look(c.url()), lease)
+	workers, producers := st.load(c.url(), lease, plenty)
+	var slowest time.Duration
+	for range st.size(1, 10) {
+		for _, q := range allQueues() {
+			old := c.master(q)
+			killed := monotonic()
+			old.Kill()
+			st.need("the replica has taken over", 20*time.Second, func() bool { return c.master(q) != nil })
+			back := monotonic()
+			a.forgot = append(a.forgot, window{killed - int64(asynchronous), killed})
+			a.away = append(a.away, window{killed, back})
+			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
+			st.must("start the node again", old.Run())
+			c.healthy(30 * time.Second)
+		}
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("consuming again within %.2f s of each new master", slowest.Seconds())
+}
+
+func clusterFreeze(st *stage) {
+	const lease = 2 * time.Second
+	c := st.cluster()
+	a := st.audit(st.look(c.url()), lease)
+	workers, producers := st.load(c.url(), lease, plenty)
+	var slowest time.Duration
+	for range st.size(1, 10) {
+		q := allQueues()[st.rng.IntN(3)]
+		old := c.master(q)
+		next := c.replicaOf(old)
+		frozen := monotonic()
+		st.must("freeze the master", old.Signal(syscall.SIGSTOP))
+		st.need("the replica has taken over", 20*time.Second, func() bool {
+			info, err := infoOf(next.Server, "replication")
+			return err == nil && info["role"] == "master"
+		})
+		back := monotonic()
+		slowest = max(slowest, st.resumed(q, back, 15*time.Second))
+		st.must("thaw the master", old.Signal(syscall.SIGCONT))
+		c.healthy(30 * time.Second)
+		thawed := monotonic()
+		a.forgot = append(a.forgot, window{frozen - int64(asynchronous), thawed})
+		a.away = append(a.away, window{frozen, back})
+		st.resumed(q, thawed, 5*time.Second)
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("consuming again within %.2f s of each new master", slowest.Seconds())
+}
+
+func sentinelKill(st *stage) {
+	const lease = 2 * time.Second
+	s := st.sentinels()
+	a := st.audit(st.look(s.url()), lease)
+	workers, producers := st.load(s.url(), lease, plenty)
+	var slowest time.Duration
+	for range st.size(1, 10) {
+		old := s.master()
+		killed := monotonic()
+		old.Kill()
+		st.need("a replica has taken over", 30*time.Second, func() bool { return s.master() != nil })
+		back := monotonic()
+		a.forgot = append(a.forgot, window{killed - int64(asynchronous), killed})
+		a.away = append(a.away, window{killed, back})
+		for _, q := range allQueues() {
+			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
+		}
+		st.must("start the old master again", old.Run())
+		s.whole(st)
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("consuming again within %.2f s of the new master", slowest.Seconds())
+}
+
+func sentinelMove(st *stage) {
+	const lease = 2 * time.Second
+	s := st.sentinels()
+	a := st.audit(st.look(s.url()), lease)
+	workers, producers := st.load(s.url(), lease, plenty)
+	var slowest time.Duration
+	for range st.size(1, 10) {
+		old := s.master()
+		ordered := monotonic()
+		st.command(s.watchers[st.rng.IntN(3)], "SENTINEL", "FAILOVER", "main")
+		st.need("another node is the master", 30*time.Second, func() bool { m := s.master(); return m != nil && m != old })
+		back := monotonic()
+		s.whole(st)
+		// the old master goes on until it is told, and what it took since is lost
+		a.forgot = append(a.forgot, window{ordered - int64(asynchronous), monotonic()})
+		for _, q := range allQueues() {
+			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
+		}
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("consuming again within %.2f s of the new master", slowest.Seconds())
+}
+
+func sentinelFreeze(st *stage) {
+	const lease = 2 * time.Second
+	s := st.sentinels()
+	a := st.audit(st.look(s.url()), lease)
+	workers, producers := st.load(s.url(), lease, plenty)
+	var slowest time.Duration
+	for range st.size(1, 10) {
+		old := s.master()
+		frozen := monotonic()
+		st.must("freeze the master", old.Signal(syscall.SIGSTOP))
+		st.need("a replica has taken over", 40*time.Second, func() bool {
+			for _, n := range s.nodes {
+				if n == old {
+					continue
+				}
+				if info, err := infoOf(n, "replication"); err == nil && info["role"] == "master" {
+					return true
+				}
+			}
+			return false
+		})
+		back := monotonic()
+		for _, q := range allQueues() {
+			slowest = max(slowest, st.resumed(q, back, 15*time.Second))
+		}
+		st.must("thaw the master", old.Signal(syscall.SIGCONT))
+		s.whole(st)
+		a.forgot = append(a.forgot, window{frozen - int64(asynchronous), monotonic()})
+		a.away = append(a.away, window{frozen, back})
+		for _, q := range allQueues() {
+			st.resumed(q, monotonic(), 5*time.Second)
+		}
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("consuming again within %.2f s of the new master", slowest.Seconds())
+}
