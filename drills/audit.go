@@ -16,6 +16,7 @@ import (
 // runtime; what a fault excuses it is told by the drill.
 type audit struct {
 	st    *stage
+	url   string
 	look  rueidis.Client
 	lease time.Duration
 
@@ -51,8 +52,8 @@ func (s *stint) String() string {
 		float64(s.T)/1e9, float64(s.end)/1e9, s.result)
 }
 
-func (st *stage) audit(look rueidis.Client, lease time.Duration) *audit {
-	return &audit{st: st, look: look, lease: lease}
+func (st *stage) audit(url string, lease time.Duration) *audit {
+	return &audit{st: st, url: url, look: st.look(url), lease: lease}
 }
 
 func allQueues() []string { return []string{tasks, keeps, parcels} }
@@ -114,13 +115,17 @@ func (a *audit) judge() {
 	for key, stints := range a.stints {
 		a.checkRuns(key, stints)
 		runs += len(stints)
-		again += len(stints) - 1
+		for _, s := range stints[:len(stints)-1] {
+			if s.result != "failed" {
+				again++
+			}
+		}
 	}
 	for key, ack := range a.acked {
 		a.checkEnd(key, ack)
 	}
 	a.checkTotals()
-	a.st.figure("%d acknowledged, %d runs (%d again)", len(a.acked), runs, again)
+	a.st.figure("%d acknowledged, %d runs (%d of them again without a failure)", len(a.acked), runs, again)
 	if a.lost > 0 {
 		a.st.figure("%d forgotten by the store", a.lost)
 	}

@@ -70,7 +70,7 @@ func (st *stage) put(url string, queue string, first int, jobs ...emq.Job) []emq
 func killStorm(st *stage) {
 	const lease = time.Second
 	s := st.redis()
-	a := st.audit(st.look(s.URL()), lease)
+	a := st.audit(s.URL(), lease)
 	part := workRole{Lease: lease, Concurrency: 10}
 	workers := st.workers(4, s.URL(), part)
 	jobs, rounds := st.size(3000, 20000), 20
@@ -102,7 +102,7 @@ func killStorm(st *stage) {
 func killIdle(st *stage) {
 	const lease = 15 * time.Second
 	s := st.redis()
-	a := st.audit(st.look(s.URL()), lease)
+	a := st.audit(s.URL(), lease)
 	first := st.worker(s.URL(), workRole{})
 	gate := filepath.Join(st.dir, "gate")
 	st.put(s.URL(), keeps, 0, emq.New(kept{N: 0, Do: atGate, Gate: gate}))
@@ -127,7 +127,7 @@ func (st *stage) open(gate string) {
 func killBatch(st *stage) {
 	const lease = time.Second
 	s := st.redis()
-	a := st.audit(st.look(s.URL()), lease)
+	a := st.audit(s.URL(), lease)
 	gate := filepath.Join(st.dir, "gate")
 	jobs := make([]emq.Job, 50)
 	for i := range jobs {
@@ -165,8 +165,7 @@ func killBatch(st *stage) {
 func freeze(st *stage) {
 	const lease = time.Second
 	s := st.redis()
-	look := st.look(s.URL())
-	a := st.audit(look, lease)
+	a := st.audit(s.URL(), lease)
 	part := workRole{Lease: lease, Concurrency: 20}
 	frozen := st.worker(s.URL(), part)
 	jobs := make([]emq.Job, st.size(10, 200))
@@ -191,7 +190,7 @@ func freeze(st *stage) {
 			c, err := a.census()
 			return err == nil && c.completed == next
 		})
-		before, err := readKeyspace(st.ctx, look, keeps)
+		before, err := readKeyspace(st.ctx, a.look, keeps)
 		st.must("read the key space", err)
 		stale := st.events(emq.EventStale) + st.events(emq.EventLost)
 		frozen.thaw()
@@ -201,7 +200,7 @@ func freeze(st *stage) {
 		ran := st.count(frozen, begins)
 		st.reached("its handlers have returned", 10*time.Second, func() bool { return st.count(frozen, ends) == ran })
 		st.sleep(200 * time.Millisecond) // for settles that would do harm
-		after, err := readKeyspace(st.ctx, look, keeps)
+		after, err := readKeyspace(st.ctx, a.look, keeps)
 		st.must("read the key space", err)
 		for id, row := range before.rows {
 			if !sameFields(row, after.rows[id]) {
@@ -226,7 +225,7 @@ func sameFields(a, b map[string]string) bool { return maps.Equal(a, b) }
 func poison(st *stage) {
 	const lease, budget, innocents = 600 * time.Millisecond, 5, 49
 	s := st.redis()
-	a := st.audit(st.look(s.URL()), lease)
+	a := st.audit(s.URL(), lease)
 	a.mayDie = func(n int) bool { return n == innocents }
 	jobs := make([]emq.Job, innocents+1)
 	for i := range jobs {

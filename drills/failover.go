@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	emq "github.com/echomq/emq/runtime"
 )
 
 func clusterDrills() []drill {
@@ -53,6 +55,7 @@ func (st *stage) endLoad(a *audit, workers, producers []*process) {
 	}
 	st.produced(time.Minute, producers...)
 	a.drained(time.Minute)
+	st.wakes(a)
 	st.finish(workers...)
 	a.judge()
 	refused, unknown := 0, 0
@@ -66,12 +69,40 @@ func (st *stage) endLoad(a *audit, workers, producers []*process) {
 	st.figure("%d enqueues refused, %d unknown", refused, unknown)
 }
 
+// wakes looks whether idle workers still wait where the tokens come: one that does not would find a job
+// at its next look, half a lease later.
+func (st *stage) wakes(a *audit) {
+	var slowest time.Duration
+	for i, q := range allQueues() {
+		best := time.Hour
+		for try := range 3 {
+			n := 3*plenty + 10*i + try
+			sent := monotonic()
+			job := emq.New(task{N: n})
+			switch q {
+			case keeps:
+				job = emq.New(kept{N: n})
+			case parcels:
+				job = emq.New(parcel{N: n})
+			}
+			st.put(a.url, q, n, job)
+			best = min(best, st.resumed(q, sent, 20*time.Second))
+		}
+		slowest = max(slowest, best)
+	}
+	a.drained(20 * time.Second)
+	st.figure("idle workers wake in %d ms", slowest.Milliseconds())
+	if slowest > min(a.lease/2, time.Second)*9/10 {
+		st.failf("an idle worker was not woken: it took %v to find a job", slowest)
+	}
+}
+
 const plenty = 1 << 20 // more jobs than a drill lasts
 
 func clusterMoves(st *stage) {
 	const lease = 2 * time.Second
 	c := st.cluster()
-	a := st.audit(st.look(c.url()), lease)
+	a := st.audit(c.url(), lease)
 	workers, producers := st.load(c.url(), lease, plenty)
 	var slowest time.Duration
 	keys := 0
@@ -96,9 +127,9 @@ func clusterMoves(st *stage) {
 const asynchronous = time.Second
 
 func clusterKill(st *stage) {
-	const lease = 2 * time.Second
+	const lease = 15 * time.Second // the default
 	c := st.cluster()
-	a := st.audit(st.look(c.url()), lease)
+	a := st.audit(c.url(), lease)
 	workers, producers := st.load(c.url(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
@@ -122,7 +153,7 @@ func clusterKill(st *stage) {
 func clusterFreeze(st *stage) {
 	const lease = 2 * time.Second
 	c := st.cluster()
-	a := st.audit(st.look(c.url()), lease)
+	a := st.audit(c.url(), lease)
 	workers, producers := st.load(c.url(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
@@ -149,9 +180,9 @@ func clusterFreeze(st *stage) {
 }
 
 func sentinelKill(st *stage) {
-	const lease = 2 * time.Second
+	const lease = 15 * time.Second // the default
 	s := st.sentinels()
-	a := st.audit(st.look(s.url()), lease)
+	a := st.audit(s.url(), lease)
 	workers, producers := st.load(s.url(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
@@ -175,7 +206,7 @@ func sentinelKill(st *stage) {
 func sentinelMove(st *stage) {
 	const lease = 2 * time.Second
 	s := st.sentinels()
-	a := st.audit(st.look(s.url()), lease)
+	a := st.audit(s.url(), lease)
 	workers, producers := st.load(s.url(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
@@ -198,7 +229,7 @@ func sentinelMove(st *stage) {
 func sentinelFreeze(st *stage) {
 	const lease = 2 * time.Second
 	s := st.sentinels()
-	a := st.audit(st.look(s.url()), lease)
+	a := st.audit(s.url(), lease)
 	workers, producers := st.load(s.url(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {

@@ -105,17 +105,13 @@ func (p *process) kill() {
 }
 
 func (p *process) freeze() {
-	p.mu.Lock()
-	p.frozen = append(p.frozen, window{start: monotonic()})
-	p.mu.Unlock()
+	p.outOfReach(true)
 	p.signal(syscall.SIGSTOP)
 }
 
 func (p *process) thaw() {
 	p.signal(syscall.SIGCONT)
-	p.mu.Lock()
-	p.frozen[len(p.frozen)-1].end = monotonic()
-	p.mu.Unlock()
+	p.outOfReach(false)
 }
 
 // exits waits for an end by itself, and says how it ended.
@@ -197,4 +193,16 @@ func (st *stage) produced(within time.Duration, producers ...*process) {
 func tail(text string) string {
 	const most = 600
 	return strings.TrimSpace(text[max(0, len(text)-most):])
+}
+
+// outOfReach notes that the process and the server cannot hear each other; for the audit that is the
+// same as a frozen process.
+func (p *process) outOfReach(begin bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if begin {
+		p.frozen = append(p.frozen, window{start: monotonic()})
+	} else {
+		p.frozen[len(p.frozen)-1].end = monotonic()
+	}
 }

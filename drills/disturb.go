@@ -1,0 +1,307 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	emq "github.com/echomq/emq/runtime"
+
+	"github.com/echomq/emq/internal/redistest"
+)
+
+func serverDrills() []drill {
+	return []drill{
+		{"restart-always", "kill -9 and restart of a server with AOF always, under load", restartAlways},
+		{"restart-second", "power loss of a server with AOF everysec under load: its last second is gone", restartSecond},
+		{"outage", "the server is away for long, workers and a producer wait", outage},
+		{"memory", "the server at its maxmemory under load", memory},
+		{"scripts", "SCRIPT FLUSH every 50 ms under load", scriptFlush},
+		{"clients", "CLIENT KILL and CLIENT PAUSE under load", clientKill},
+		{"disk", "the disk of the server's AOF is full under load, and has room again", diskFull},
+	}
+}
+
+func restartAlways(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis("--appendonly", "yes", "--appendfsync", "always")
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
+	var slowest time.Duration
+	rounds := st.size(3, 60)
+	for range rounds {
+		st.sleep(st.between(500*time.Millisecond, time.Second))
+		s.Kill()
+		st.sleep(st.between(0, 1500*time.Millisecond))
+		st.must("start the server again", s.Run())
+		back := monotonic()
+		for _, q := range allQueues() {
+			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
+		}
+	}
+	a.resentTasks = rounds * 64
+	st.endLoad(a, workers, producers)
+	st.figure("%d restarts, consuming again within %.2f s", rounds, slowest.Seconds())
+}
+
+// restartSecond cuts the end off the server's append-only file, as a machine without power does; a
+// process that is only killed has handed everything to its system.
+func restartSecond(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis("--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0")
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
+	var slowest time.Duration
+	rounds := st.size(2, 40)
+	for range rounds {
+		st.sleep(st.between(300*time.Millisecond, 800*time.Millisecond))
+		file, size := st.appendOnly(s)
+		safe := monotonic()
+		st.sleep(time.Second)
+		s.Kill()
+		a.forgot = append(a.forgot, window{safe, monotonic()})
+		st.must("lose the last second", os.Truncate(file, size))
+		st.must("start the server again", s.Run())
+		back := monotonic()
+		for _, q := range allQueues() {
+			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
+		}
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("%d power losses, consuming again within %.2f s, %d settles refused as stale", rounds, slowest.Seconds(), a.total("stale"))
+}
+
+// appendOnly is the file that the server appends to, and its size now.
+func (st *stage) appendOnly(s *redistest.Server) (string, int64) {
+	files, err := filepath.Glob(filepath.Join(s.Dir, "appendonlydir", "*.incr.aof"))
+	if err == nil && len(files) != 1 {
+		err = fmt.Errorf("found %v; it needs a server that keeps its AOF in parts, Redis 7.0 or later", files)
+	}
+	st.must("find the append-only file", err)
+	info, err := os.Stat(files[0])
+	st.must("look at the append-only file", err)
+	return files[0], info.Size()
+}
+
+func outage(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis("--appendonly", "yes", "--appendfsync", "always")
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
+	goroutines := func(since int64) (most int) {
+		for _, l := range st.lines() {
+			if l.What == sampled && l.T > since && l.PID == workers[0].pid() {
+				most = max(most, l.Count)
+			}
+		}
+		return most
+	}
+	for _, p := range producers {
+		p.signal(syscall.SIGTERM)
+	}
+	st.produced(time.Minute, producers...)
+	a.drained(20 * time.Second)
+	before, printed := goroutines(0), len(workers[0].output())
+	s.Kill()
+	down := monotonic()
+	st.sleep(2 * time.Second)
+	used, err := workers[0].cpu()
+	st.must("read the processor time", err)
+	length := time.Duration(st.size(10, 300)) * time.Second
+	st.sleep(length)
+	now, err := workers[0].cpu()
+	st.must("read the processor time", err)
+	most, bytes := goroutines(down), len(workers[0].output())-printed
+	st.must("start the server again", s.Run())
+	back := monotonic()
+	share := 100 * float64(now-used) / float64(length)
+	st.put(s.URL(), keeps, 9*plenty, emq.New(kept{N: 9 * plenty}))
+	took := st.resumed(keeps, back, 5*time.Second)
+	a.away = append(a.away, window{down, back})
+	a.drained(10 * time.Second)
+	st.wakes(a)
+	st.finish(workers...)
+	a.judge()
+	st.figure("%v away: CPU %.1f %%, %d bytes of log, at most %d goroutines (%d before), consuming again after %.2f s", length, share, bytes, most, before, took.Seconds())
+	if share > 5 || bytes > 64<<10 || most > before+20 {
+		st.failf("an outage must cost next to nothing")
+	}
+}
+
+func memory(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis("--maxmemory-policy", "noeviction")
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
+	st.sleep(time.Second)
+	// long jobs, whose leases must live on
+	long := make([]emq.Job, 20)
+	for i := range long {
+		long[i] = emq.New(kept{N: 5*plenty + i, For: 3 * lease})
+	}
+	st.put(s.URL(), keeps, 5*plenty, long...)
+	st.sleep(300 * time.Millisecond)
+	st.command(s, "CONFIG", "SET", "maxmemory", "1")
+	full := monotonic()
+	st.sleep(time.Duration(st.size(6, 60)) * time.Second)
+	c, err := a.census()
+	st.must("count", err)
+	st.reached("the queue drains", 20*time.Second, func() bool {
+		c, err = a.census()
+		return err == nil && c.unfinished() == 0
+	})
+	refused := st.count(nil, wasRefused)
+	st.command(s, "CONFIG", "SET", "maxmemory", "0")
+	back := monotonic()
+	for _, q := range allQueues() {
+		st.resumed(q, back, 5*time.Second)
+	}
+	st.endLoad(a, workers, producers)
+	for _, l := range st.lines() {
+		if (l.What == wasRefused && l.Text != "full" || l.What == isUnknown) && l.T > full {
+			st.failf("an enqueue at maxmemory was %s: %s", l.What, l.Text)
+			break
+		}
+	}
+	st.figure("%d refused as full, %d leases reaped", refused, a.total("reaped"))
+	if refused == 0 || a.total("reaped") != 0 || st.events(emq.EventLost) != 0 {
+		st.failf("want refusals and no lease lost")
+	}
+}
+
+// every does something again and again until the drill ends it.
+func (st *stage) every(d time.Duration, do func()) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		t := time.NewTicker(d)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				do()
+			case <-over:
+				return
+			case <-st.ctx.Done():
+				return
+			}
+		}
+	}()
+	return func() { close(over); <-ended }
+}
+
+// try is a control command while things break; what it answers is of no interest.
+func try(s *redistest.Server, words ...string) { _, _ = s.Command(words...) }
+
+func scriptFlush(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis()
+	a := st.audit(s.URL(), lease)
+	flushes := 0
+	stop := st.every(50*time.Millisecond, func() { try(s, "SCRIPT", "FLUSH"); flushes++ })
+	workers, producers := st.load(s.URL(), lease, plenty)
+	producers = append(producers, st.producer(s.URL(), produceRole{First: 3 * plenty, Count: plenty, Batch: 200, Pause: 200 * time.Millisecond, Longest: 10 * time.Millisecond}))
+	st.sleep(time.Duration(st.size(4, 120)) * time.Second)
+	st.endLoad(a, workers, producers)
+	stop()
+	st.figure("%d flushes", flushes)
+	if len(a.fates) > 0 || a.total("reaped") > 0 {
+		st.failf("%d enqueues were not acknowledged, %d leases reaped", len(a.fates), a.total("reaped"))
+	}
+	for _, l := range st.lines() {
+		if l.What == observed && l.Text != string(emq.EventRetried) {
+			st.failf("a worker met %s", l.Text)
+			break
+		}
+	}
+}
+
+func clientKill(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis()
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
+	kills := 0
+	stop := st.every(300*time.Millisecond, func() { try(s, "CLIENT", "KILL", "TYPE", "normal"); kills++ })
+	stopPause := st.every(1100*time.Millisecond, func() { try(s, "CLIENT", "PAUSE", "250", []string{"ALL", "WRITE"}[kills%2]) })
+	st.sleep(time.Duration(st.size(5, 120)) * time.Second)
+	stop()
+	stopPause()
+	a.resentTasks = kills * 64
+	st.endLoad(a, workers, producers)
+	st.figure("%d times all connections killed, %d settles sent again", kills, st.events(emq.EventResent))
+}
+
+func diskFull(st *stage) {
+	const lease = 3 * time.Second
+	dir := filepath.Join(st.dir, "disk")
+	st.must("make a directory", os.Mkdir(dir, 0o700))
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16m"); err != nil {
+		st.must("mount a small tmpfs: run the drills as root, or with CAP_SYS_ADMIN", err)
+	}
+	st.cleanup(func() {
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			st.failf("unmount %s: %v", dir, err)
+		}
+	})
+	s := st.redisIn(dir, "--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0")
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
+	gate := filepath.Join(st.dir, "gate")
+	held := make([]emq.Job, 10)
+	for i := range held {
+		held[i] = emq.New(kept{N: 5*plenty + i, Do: atGate, Gate: gate})
+	}
+	st.put(s.URL(), keeps, 5*plenty, held...)
+	st.sleep(time.Second)
+	filler := filepath.Join(dir, "filler")
+	full := monotonic()
+	if err := fill(filler); err == nil {
+		st.must("fill the disk", fmt.Errorf("it took everything"))
+	}
+	st.need("the server refuses writes", 20*time.Second, func() bool {
+		info, err := infoOf(s, "persistence")
+		return err == nil && info["aof_last_write_status"] == "err"
+	})
+	refusing := monotonic()
+	st.open(gate)
+	st.sleep(time.Duration(st.size(3, 30)) * time.Second)
+	st.must("make room", os.Remove(filler))
+	st.need("the server takes writes again", 20*time.Second, func() bool {
+		info, err := infoOf(s, "persistence")
+		return err == nil && info["aof_last_write_status"] == "ok"
+	})
+	back := monotonic()
+	a.away = append(a.away, window{full, back})
+	var slowest time.Duration
+	for _, q := range allQueues() {
+		slowest = max(slowest, st.resumed(q, back, 5*time.Second))
+	}
+	st.endLoad(a, workers, producers)
+	st.figure("writes refused for %.1f s, consuming again within %.2f s, %d leases reaped", time.Duration(back-refusing).Seconds(), slowest.Seconds(), a.total("reaped"))
+	for n := range held {
+		if runs := a.stints[keeps+"/"+strconv.Itoa(5*plenty+n)]; len(runs) != 1 {
+			st.failf("a job that ended while the disk was full ran %d times: %v", len(runs), runs)
+		}
+	}
+}
+
+// fill writes until there is no room; the error says so.
+func fill(name string) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	block := []byte(strings.Repeat("x", 1<<16))
+	for range 1 << 10 {
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	return nil
+}
