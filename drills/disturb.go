@@ -43,7 +43,7 @@ func restartAlways(st *stage) {
 			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
 		}
 	}
-	a.resentTasks = rounds * 64
+	a.resends = true
 	st.endLoad(a, workers, producers)
 	st.figure("%d restarts, consuming again within %.2f s", rounds, slowest.Seconds())
 }
@@ -57,8 +57,14 @@ func restartSecond(st *stage) {
 	workers, producers := st.load(s.URL(), lease, plenty)
 	var slowest time.Duration
 	rounds := st.size(2, 40)
-	for range rounds {
+	for round := range rounds {
 		st.sleep(st.between(300*time.Millisecond, 800*time.Millisecond))
+		gate := filepath.Join(st.dir, fmt.Sprint("gate", round))
+		held := make([]emq.Job, 20) // they are kept by the store, and what it forgets is their claim
+		for i := range held {
+			held[i] = emq.New(kept{N: 5*plenty + 20*round + i, Do: atGate, Gate: gate}, emq.In(500*time.Millisecond))
+		}
+		st.put(s.URL(), keeps, 5*plenty+20*round, held...)
 		file, size := st.appendOnly(s)
 		safe := monotonic()
 		st.sleep(time.Second)
@@ -70,9 +76,13 @@ func restartSecond(st *stage) {
 		for _, q := range allQueues() {
 			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
 		}
+		st.open(gate)
 	}
 	st.endLoad(a, workers, producers)
-	st.figure("%d power losses, consuming again within %.2f s, %d settles refused as stale", rounds, slowest.Seconds(), a.total("stale"))
+	st.figure("%d power losses, consuming again within %.2f s, %d settles refused", rounds, slowest.Seconds(), st.events(emq.EventStale))
+	if st.events(emq.EventStale) == 0 {
+		st.failf("no settle was refused: the drill proves nothing")
+	}
 }
 
 // appendOnly is the file that the server appends to, and its size now.
@@ -231,7 +241,7 @@ func clientKill(st *stage) {
 	st.sleep(time.Duration(st.size(5, 120)) * time.Second)
 	stop()
 	stopPause()
-	a.resentTasks = kills * 64
+	a.resends = true
 	st.endLoad(a, workers, producers)
 	st.figure("%d times all connections killed, %d settles sent again", kills, st.events(emq.EventResent))
 }

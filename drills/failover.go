@@ -76,7 +76,7 @@ func (st *stage) wakes(a *audit) {
 	for i, q := range allQueues() {
 		best := time.Hour
 		for try := range 3 {
-			n := 3*plenty + 10*i + try
+			n := 4*plenty + 10*i + try
 			sent := monotonic()
 			job := emq.New(task{N: n})
 			switch q {

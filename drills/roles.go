@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync"
 	"syscall"
 	"time"
 
@@ -44,7 +45,8 @@ type produceRole struct {
 
 	Patience time.Duration // of one call; 30 s by default
 	Skew     time.Duration // ids are minted by a clock that is wrong by so much
-	Clients  int           // so many clients that each draw a node number of their own; 1 by default
+	Clients  int           // so many clients that each draw a node number of their own, and all call at once
+	Gate     string        // a file: nothing is sent before it is there
 }
 
 func playRole(text string) int {
@@ -145,6 +147,11 @@ func (r role) produce(book logbook) error {
 		return err
 	}
 	book.write(line{What: isUp})
+	for p.Gate != "" && !exists(p.Gate) {
+		time.Sleep(time.Millisecond) // polling; the drill has the deadline
+	}
+	var calls sync.WaitGroup
+	defer calls.Wait()
 	for n := 0; n < p.Count && ctx.Err() == nil; {
 		size := min(max(p.Batch, 1), p.Count-n)
 		jobs := make([]emq.Job, size)
@@ -160,7 +167,13 @@ func (r role) produce(book logbook) error {
 			}
 			jobs[i], queues[i] = p.job(rng, p.First+n+i, opts)
 		}
-		p.enqueue(book, clients[rng.IntN(len(clients))], jobs, queues, p.First+n)
+		first, client := p.First+n, clients[n/size%len(clients)]
+		send := func() { p.enqueue(book, client, jobs, queues, first) }
+		if len(clients) > 1 {
+			calls.Go(send)
+		} else {
+			send()
+		}
 		n += size
 		if p.Pause > 0 && n < p.Count {
 			select {

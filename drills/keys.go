@@ -1,0 +1,130 @@
+package main
+
+import (
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	emq "github.com/echomq/emq/runtime"
+)
+
+func keyDrills() []drill {
+	return []drill{
+		{"rows", "rows of waiting and of running jobs are deleted by hand under load", deletedRows},
+		{"tokens", "a dozen thieves take the wake tokens: workers must look by themselves", lostTokens},
+	}
+}
+
+func deletedRows(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis()
+	a := st.audit(s.URL(), lease)
+	a.lostByHand = make(map[string]bool)
+	workers := st.workers(2, s.URL(), workRole{Lease: lease, Concurrency: 5})
+	producer := st.producer(s.URL(), produceRole{Count: plenty, Batch: 12, Pause: 120 * time.Millisecond, Longest: 150 * time.Millisecond})
+	raw := node{Server: s, raw: st.direct(s)}
+	deleted := map[string]int{}
+	deadline := time.Now().Add(time.Duration(st.size(5, 120)) * time.Second)
+	for time.Now().Before(deadline) {
+		st.sleep(20 * time.Millisecond)
+		queue := allQueues()[st.rng.IntN(3)]
+		base := "emq:{" + queue + "}:"
+		set := []string{"pending", "active", "schedule", "completed"}[st.rng.IntN(4)]
+		id, err := raw.do("ZRANDMEMBER", base+set).ToString()
+		if err != nil {
+			continue // it is empty now
+		}
+		if n, err := raw.do("DEL", base+"job:"+id).AsInt64(); err == nil && n == 1 {
+			a.lostByHand[id] = true
+			deleted[set]++
+		}
+	}
+	producer.signal(syscall.SIGTERM)
+	st.produced(time.Minute, producer)
+	a.drained(time.Minute)
+	st.finish(workers...)
+	// an id whose row is gone leaves its set when it is met; those of completed jobs at the end of their
+	// retention, which does not come here
+	for _, q := range allQueues() {
+		ids, err := raw.do("ZRANGE", "emq:{"+q+"}:completed", "0", "-1").AsStrSlice()
+		st.must("read the completed jobs", err)
+		for _, id := range ids {
+			if a.lostByHand[id] {
+				st.must("clean up", raw.do("ZREM", "emq:{"+q+"}:completed", id).Error())
+			}
+		}
+	}
+	// a lane keeps the place of a running job whose row is gone, as only the row names the lane; an
+	// operator's audit frees it
+	kept := 0
+	for _, q := range allQueues() {
+		lanes, err := scan(st.ctx, a.look, "emq:{"+q+"}:g:*:active")
+		st.must("find the lanes", err)
+		for _, lane := range lanes {
+			ids, err := raw.do("SMEMBERS", lane).AsStrSlice()
+			st.must("read a lane", err)
+			for _, id := range ids {
+				if a.lostByHand[id] {
+					st.must("clean up", raw.do("SREM", lane, id).Error())
+					kept++
+				}
+			}
+		}
+	}
+	a.judge()
+	for _, q := range allQueues() {
+		for id := range a.spaces[q].rows {
+			if a.lostByHand[id] {
+				st.failf("the deleted job %s has a row again: %v", id, a.spaces[q].rows[id])
+			}
+		}
+	}
+	st.figure("deleted %v; %d orphans met, %d places of lanes kept", deleted, a.total("orphan"), kept)
+	if deleted["pending"] == 0 || deleted["active"] == 0 {
+		st.failf("no row of a waiting or running job was met: the drill proves nothing")
+	}
+}
+
+func lostTokens(st *stage) {
+	const lease = 2 * time.Second
+	s := st.redis()
+	a := st.audit(s.URL(), lease)
+	workers := st.workers(2, s.URL(), workRole{Lease: lease, Concurrency: 20})
+	for _, w := range workers {
+		st.need("the workers are up", 20*time.Second, func() bool { return st.count(w, isUp) == 1 })
+	}
+	var stolen atomic.Int64
+	stops := make([]func(), 12)
+	for i := range stops {
+		thief := node{Server: s, raw: st.direct(s)}
+		stops[i] = st.every(time.Millisecond, func() {
+			words := []string{"BLPOP"}
+			for _, q := range allQueues() {
+				words = append(words, "emq:{"+q+"}:wake")
+			}
+			if thief.do(append(words, "1")...).Error() == nil {
+				stolen.Add(1)
+			}
+		})
+	}
+	var waits []time.Duration
+	for n := range st.size(8, 200) {
+		sent := monotonic()
+		st.put(s.URL(), keeps, n, emq.New(kept{N: n}))
+		waits = append(waits, st.resumed(keeps, sent, 10*time.Second))
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	a.drained(20 * time.Second)
+	st.finish(workers...)
+	a.judge()
+	st.figure("%d jobs, %d tokens stolen, the longest wait %.2f s (lease 2 s)", len(waits), stolen.Load(), slices.Max(waits).Seconds())
+	if stolen.Load() == 0 {
+		st.failf("no token was stolen: the drill proves nothing")
+	}
+	if slices.Max(waits) > lease+time.Second {
+		st.failf("a job waited for longer than a worker needs to look by itself")
+	}
+}
