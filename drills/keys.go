@@ -12,6 +12,7 @@ import (
 func keyDrills() []drill {
 	return []drill{
 		{"rows", "rows of waiting and of running jobs are deleted by hand under load", deletedRows},
+		{"active-set", "the set of running jobs is deleted by hand under load, and Audit is run", deletedSet},
 		{"tokens", "a dozen thieves take the wake tokens: workers must look by themselves", lostTokens},
 	}
 }
@@ -44,34 +45,7 @@ func deletedRows(st *stage) {
 	st.produced(time.Minute, producer)
 	a.drained(time.Minute)
 	st.finish(workers...)
-	// an id whose row is gone leaves its set when it is met; those of completed jobs at the end of their
-	// retention, which does not come here
-	for _, q := range allQueues() {
-		ids, err := raw.do("ZRANGE", "emq:{"+q+"}:completed", "0", "-1").AsStrSlice()
-		st.must("read the completed jobs", err)
-		for _, id := range ids {
-			if a.lostByHand[id] {
-				st.must("clean up", raw.do("ZREM", "emq:{"+q+"}:completed", id).Error())
-			}
-		}
-	}
-	// a lane keeps the place of a running job whose row is gone, as only the row names the lane; an
-	// operator's audit frees it
-	kept := 0
-	for _, q := range allQueues() {
-		lanes, err := scan(st.ctx, a.look, "emq:{"+q+"}:g:*:active")
-		st.must("find the lanes", err)
-		for _, lane := range lanes {
-			ids, err := raw.do("SMEMBERS", lane).AsStrSlice()
-			st.must("read a lane", err)
-			for _, id := range ids {
-				if a.lostByHand[id] {
-					st.must("clean up", raw.do("SREM", lane, id).Error())
-					kept++
-				}
-			}
-		}
-	}
+	report := st.mend(s.URL())
 	a.judge()
 	for _, q := range allQueues() {
 		for id := range a.spaces[q].rows {
@@ -80,9 +54,52 @@ func deletedRows(st *stage) {
 			}
 		}
 	}
-	st.figure("deleted %v; %d orphans met, %d places of lanes kept", deleted, a.total("orphan"), kept)
+	st.figure("deleted %v; %d orphans met, %d left for Audit", deleted, a.total("orphan"), report.Dropped)
 	if deleted["pending"] == 0 || deleted["active"] == 0 {
 		st.failf("no row of a waiting or running job was met: the drill proves nothing")
+	}
+}
+
+// mend runs the operator's Audit over every queue and sums what it reports.
+func (st *stage) mend(url string) (sum emq.AuditReport) {
+	c, err := emq.Open(st.ctx, url)
+	st.must("open a client", err)
+	defer c.Close()
+	for _, q := range allQueues() {
+		r, err := c.Queue(q).Audit(st.ctx, emq.AuditOptions{})
+		st.must("Audit", err)
+		sum.Dropped += r.Dropped
+		sum.Active += r.Active
+		sum.Slots += r.Slots
+	}
+	return sum
+}
+
+func deletedSet(st *stage) {
+	const lease = time.Second
+	s := st.redis()
+	a := st.audit(s.URL(), lease)
+	workers := st.workers(2, s.URL(), workRole{Lease: lease, Concurrency: 30})
+	raw := node{Server: s, raw: st.direct(s)}
+	rounds, stranded := st.size(3, 50), 0
+	producer := st.producer(s.URL(), produceRole{Count: plenty, Batch: 5, Pause: 150 * time.Millisecond, Longest: 2 * lease})
+	for range rounds {
+		st.sleep(st.between(500*time.Millisecond, time.Second))
+		for _, q := range allQueues() {
+			st.must("delete a set", raw.do("DEL", "emq:{"+q+"}:active").Error())
+		}
+		st.sleep(2 * lease) // by then each handler has been told that its lease is lost
+		r := st.mend(s.URL())
+		stranded += r.Active
+	}
+	producer.signal(syscall.SIGTERM)
+	st.produced(time.Minute, producer)
+	a.drained(time.Minute)
+	st.finish(workers...)
+	a.judge()
+	st.figure("%d times, %d jobs stranded and put back by Audit", rounds, stranded)
+	if stranded == 0 {
+		st.failf("no job was stranded: the drill proves nothing")
 	}
 }
 
