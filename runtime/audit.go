@@ -2,14 +2,19 @@ package emq
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/echomq/emq/runtime/scripts"
 )
 
 // AuditOptions say how Audit goes about it.
 type AuditOptions struct {
-	DryRun   bool // only tell what would be mended
+	DryRun bool // only tell what would be mended
+
+	// Lease is for jobs that run and that no list held: 15 s by default; take the workers' own if it is longer.
+	Lease    time.Duration
 	Progress func(AuditReport)
 }
 
@@ -20,8 +25,8 @@ type AuditReport struct {
 	Members int // members of lists that were looked at
 
 	// Rows that no list held, by their states. Pending jobs wait again, and dead letters are listed again.
-	// Scheduled jobs have lost their times and are due now; completed ones are kept for another day. Jobs
-	// that ran wait again, as after a lapsed lease.
+	// Scheduled jobs have lost their times and are due now; completed ones are kept for another day. Active
+	// ones get a lease: a worker that lives renews it, and the pump takes back what belongs to none.
 	Pending, Scheduled, Active, Dead, Completed int
 
 	Slots   int  // jobs that run and were not in their lane's active set
@@ -36,11 +41,17 @@ type AuditReport struct {
 // server has lost. It may run beside workers: everything is looked at and mended in one script, so it never
 // meets a job that is on its way. It goes through all keys of the server in bounded steps, which may take
 // long, and time from others, on a large one that is shared. Keys that come or go meanwhile may be missed, or
-// counted twice. Progress, if there is one, is called after each part, in this goroutine.
+// counted twice. ErrInvalid: a negative lease. Progress, if there is one, is called after each part, in this goroutine.
 func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	a := audit{q: q.q, o: o}
 	if q.err != nil {
 		return a.AuditReport, q.err
+	}
+	if o.Lease < 0 {
+		return a.AuditReport, fmt.Errorf("%w: a lease of %v: it may not be negative", ErrInvalid, o.Lease)
+	}
+	if o.Lease == 0 {
+		a.o.Lease = defaultLease
 	}
 	err := a.all(ctx)
 	return a.AuditReport, err
@@ -106,7 +117,7 @@ func (a *audit) list(ctx context.Context, list, lane string) error {
 func (a *audit) keys(ctx context.Context, keys []string) error {
 	found := a.q.Sort(keys)
 	for ids := range slices.Chunk(found.Rows, auditBatch) {
-		r, err := a.q.AuditRows(ctx, a.o.DryRun, defaultCrashBudget, ids)
+		r, err := a.q.AuditRows(ctx, a.o.DryRun, a.o.Lease, ids)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // scanCount is how many keys of the server one step of a scan passes.
@@ -72,9 +73,10 @@ func (q *Queue) Sort(keys []string) Found {
 // AuditedRows is how many rows were in no set, by what they were.
 type AuditedRows struct{ Pending, Scheduled, Active, Dead, Completed, Slots, Foreign int }
 
-// AuditRows puts rows back that no set holds; with look it only counts. Safe to repeat.
-func (q *Queue) AuditRows(ctx context.Context, look bool, budget int, ids []string) (AuditedRows, error) {
-	args := append([]string{q.keys.Base(), whether(look), strconv.Itoa(budget)}, ids...)
+// AuditRows puts rows back that no set holds, those that run under a new lease; with look it only counts.
+// Safe to repeat.
+func (q *Queue) AuditRows(ctx context.Context, look bool, lease time.Duration, ids []string) (AuditedRows, error) {
+	args := append([]string{q.keys.Base(), whether(look), ms(lease)}, ids...)
 	ns, err := q.ints(ctx, "audit_rows", 7, q.prepare("audit_rows", "", "", args...))
 	if err != nil {
 		return AuditedRows{}, err

@@ -1,22 +1,21 @@
 -- audit_rows: rows that no set holds although their state says so.
 --
 -- KEYS  pending, active, schedule, dead, dead_at, completed, ...
--- ARGV  base, '1' to look only or '', crash budget (0: none; meta.crash_budget wins), ids (at most 500)
+-- ARGV  base, '1' to look only or '', lease in ms, ids (at most 500)
 -- Does  lists pending jobs again, in their lanes, and dead letters by the time of their deaths. A scheduled
---       job whose time is lost is due now, a completed one is kept for a day. A job that ran is taken back
---       like one whose lease has lapsed: its holder may still settle it until the next claim. A job that
---       runs is put back into its lane's active set. Everything is read and written here, so a job on its
---       way from one state to another is not met.
+--       job whose time is lost is due now, a completed one is kept for a day. A job that runs gets a lease:
+--       its holder renews it if it lives, and else reap takes the job back; it gets its lane's slot again,
+--       too. Everything is read and written here, so a job on its way from one state to another is not met.
 -- Gives {pending, scheduled, active, dead, completed, lane slots, rows that are none}, how many each.
 --       Safe to repeat.
 -- By    Queue.Audit
---@keys pending active schedule dead dead_at completed meta wake wake_pump m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
+--@keys pending active schedule dead dead_at completed meta wake wake_pump ring paused glimit gweight
 local base = ARGV[1]
---@use reap
+--@use now row lane ready place
 --@main
 local DAY = 24 * 3600 * 1000
-local look, budget, t = ARGV[2] == '1', ARGV[3], now()
-local count, lost = { 0, 0, 0, 0, 0, 0, 0 }, {}
+local look, lease, t = ARGV[2] == '1', tonumber(ARGV[3]), now()
+local count = { 0, 0, 0, 0, 0, 0, 0 }
 
 -- absent tells whether a set does not have the member; a key of another type has none, and cannot get one
 local function absent(command, key, id)
@@ -40,14 +39,16 @@ local function strays(id)
       park(id, t)
     end
   elseif state == 'active' then
-    if absent('ZSCORE', active, id) then
-      return 3, true, function()
-        lost[#lost + 1] = id
+    local lost = absent('ZSCORE', active, id)
+    local slotless = lane and absent('SISMEMBER', ledger().running(lane), id)
+    return lost and 3 or 6, lost or slotless, function()
+      if lost then
+        redis.call('ZADD', active, t + lease, id)
       end
-    end
-    return 6, lane and absent('SISMEMBER', ledger().running(lane), id), function()
-      redis.call('SADD', ledger().running(lane), id)
-      ledger().rank(lane)
+      if slotless then
+        redis.call('SADD', ledger().running(lane), id)
+        ledger().rank(lane)
+      end
     end
   elseif state == 'dead' then
     return 4, absent('ZSCORE', dead, id) or absent('ZSCORE', dead_at, id), function()
@@ -71,8 +72,5 @@ for i = 4, math.min(#ARGV, 503) do
       mend()
     end
   end
-end
-if #lost > 0 then
-  takeback(lost, t, budget)
 end
 return count

@@ -125,18 +125,22 @@ func bulkScenarios() []scenario {
 			s.all(remove{jobN(0)})
 			s.says("revived 1 refused 1 other 0 dropped 0", revive{Look: 2})
 		})
-		in("an audit puts what was taken out of active and pending back", func(s *scene) {
+		in("a job that active has lost gets a lease, which its holder renews", func(s *scene) {
 			s.all(of(jobA), claimBy("mine0001"), unlist(jobA, "active"))
+			s.says("0", extend{lease, []Fence{mine}})
 			s.leaves(audit{Look: true})
 			s.all(audit{})
+			s.leaves(audit{})
+			s.says("1", extend{lease, []Fence{mine}})
+			s.says("completed", complete{Fence: mine})
+		})
+		in("a job that active has lost and whose holder is gone is taken back when its lease ends", func(s *scene) {
+			s.all(of(jobA), claimBy("mine0001"), unlist(jobA, "active"), audit{})
+			s.lapse(5)
 			if j := s.m.jobs[jobA]; j.state != "pending" || j.lapses != 1 || j.forgiven != 1 {
 				failf("after %s\nthe job is %+v", s.story(), j)
 			}
-			s.leaves(audit{})
-			s.says("completed", complete{Fence: mine}) // as after reap: nobody has claimed it since
-		})
-		in("a job that an audit took back and another has claimed is not its old holder's", func(s *scene) {
-			s.all(of(jobA), claimBy("mine0001"), unlist(jobA, "active"), audit{}, claimBy("other002"))
+			s.all(claimBy("other002"))
 			s.says("EMQSTALE", complete{Fence: mine})
 		})
 		in("an audit frees the key of a holder that is gone, and of no other", func(s *scene) {

@@ -225,12 +225,8 @@ func (m *model) takeback(ids []string, budget int, now stamp) int {
 		if j := m.jobs[id]; j != nil {
 			lane = j.lane()
 		}
-		if j := m.jobs[id]; j != nil && j.unlisted { // what an audit has found
-			m.leaveLane(id, lane)
-		} else {
-			m.vacate(id, lane, running)
-			running--
-		}
+		m.vacate(id, lane, running)
+		running--
 		if j := m.jobs[id]; j != nil && j.state == "active" {
 			lapsed = append(lapsed, j)
 		} else {

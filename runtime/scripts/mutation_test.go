@@ -200,7 +200,7 @@ var mutations = []mutation{
 	{"a lane's living leases are taken back", "if ends and tonumber(ends) <= t then", "if ends then", "bulk"},
 	{"a lane is reaped without grace", "if grace > t then\n  return { 0, ARGV[3]", "if false then\n  return { 0, ARGV[3]", "bulk"},
 	{"an audit lists no pending job again", "      ready(id, lane)\n      wake_workers()\n    end\n  elseif", "    end\n  elseif", "bulk"},
-	{"an audit strands what ran", "        lost[#lost + 1] = id\n", "", "bulk"},
+	{"an audit strands what ran", "        redis.call('ZADD', active, t + lease, id)\n", "", "bulk"},
 	{"a dry run mends rows", "    if not look then\n      redis.call('HDEL', meta, '-')", "    if true then\n      redis.call('HDEL', meta, '-')", "bulk"},
 	{"a dry run drops members", "if look or #strays == 0 then", "if #strays == 0 then", "bulk"},
 	{"a dry run frees keys", "if ARGV[2] ~= '1' then\n  for _, unique", "if true then\n  for _, unique", "bulk"},

@@ -237,9 +237,6 @@ func (r reapLane) expect(m *model, now stamp) answer {
 	return answer{Says: fmt.Sprint("taken back ", m.takeback(ids, r.Budget, now))}
 }
 
-// auditBudget is the crash budget of audits.
-const auditBudget = 5
-
 func (a audit) call(ctx context.Context, s *target) answer {
 	q, dropped := s.queue, 0
 	list := func(name, lane string) {
@@ -258,7 +255,7 @@ func (a audit) call(ctx context.Context, s *target) answer {
 	check(q.Scan(ctx, func(keys []string) error {
 		found := q.Sort(keys)
 		var err error
-		rows, err = q.AuditRows(ctx, a.Look, auditBudget, found.Rows)
+		rows, err = q.AuditRows(ctx, a.Look, lease, found.Rows)
 		check(err)
 		unique, err = q.AuditUnique(ctx, a.Look, found.Uniques)
 		check(err)
@@ -308,7 +305,6 @@ func (a audit) expect(m *model, now stamp) answer {
 		}
 	}
 	rows.Foreign = len(m.spoilt)
-	var lost []string
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
 		if !j.unlisted {
@@ -320,12 +316,11 @@ func (a audit) expect(m *model, now stamp) answer {
 			m.ready(j)
 		case "active":
 			rows.Active++
-			lost = append(lost, id)
+			m.move(j, "active", now+millis(lease))
 		default:
 			failf("no hand has taken %s out of %s", id, j.state)
 		}
 	}
-	m.takeback(lost, auditBudget, now)
 	for key, l := range m.locks {
 		j := m.jobs[l.holder]
 		if l.until == 0 && (m.holder(key) == "" || j.state == "dead" || j.state == "completed") {
