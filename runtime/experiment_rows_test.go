@@ -12,7 +12,7 @@ import (
 )
 
 // Experiment 29: under load somebody deletes rows of jobs that wait and that run, and the whole active
-// set.
+// set. Audits look on meanwhile, and one puts back what is stranded in the end.
 func TestExperimentRowsDeletedByHand(t *testing.T) {
 	t.Parallel()
 	const jobs, others, failing = 1500, 100, 20
@@ -30,7 +30,7 @@ func TestExperimentRowsDeletedByHand(t *testing.T) {
 	}
 	e.enqueue(batch...)
 	e.reached("jobs run", func() bool { return len(e.stints()) > 50 })
-	deleted, cleared := 0, 0
+	deleted, cleared, looks := 0, 0, 0
 	for e.counts().Pending > 300 {
 		for _, set := range []string{"pending", "active", "schedule"} {
 			ids, err := e.do("ZRANDMEMBER", "emq:{errands}:"+set, "2").AsStrSlice()
@@ -50,6 +50,10 @@ func TestExperimentRowsDeletedByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		cleared += int(n)
+		if _, err := e.client.Queue("errands").Audit(t.Context(), emq.AuditOptions{DryRun: true}); err != nil {
+			t.Fatal(err)
+		}
+		looks++
 		time.Sleep(20 * time.Millisecond) // the hand's rate
 	}
 	e.reached("nothing waits or runs", func() bool {
@@ -101,8 +105,8 @@ func TestExperimentRowsDeletedByHand(t *testing.T) {
 	// a row is whole or not there; what is left was running when the active set went
 	left, ghosts := e.rows()
 	c := e.counts()
-	t.Logf("experiment 29: %d rows and %d active sets deleted; %d completed, %d orphans dropped, %d stranded rows wait for an audit, %d ghost rows",
-		deleted, cleared, c.Totals["completed"], c.Totals["orphan"], len(left), len(ghosts))
+	t.Logf("experiment 29: %d rows and %d active sets deleted under %d dry audits; %d completed, %d orphans dropped, %d stranded rows, %d ghost rows",
+		deleted, cleared, looks, c.Totals["completed"], c.Totals["orphan"], len(left), len(ghosts))
 	if len(ghosts) > 0 {
 		t.Errorf("ghosts: %v", ghosts)
 	}
@@ -113,6 +117,22 @@ func TestExperimentRowsDeletedByHand(t *testing.T) {
 	}
 	if gone := int64(jobs+others) - c.Totals["completed"] - int64(len(left)) - c.Dead; gone > int64(deleted) || gone < 0 || deleted < 50 || cleared < 5 {
 		t.Errorf("%d jobs are gone, %d rows were deleted", gone, deleted)
+	}
+
+	// an audit puts back what is stranded, and workers finish it
+	report, err := e.client.Queue("errands").Audit(t.Context(), emq.AuditOptions{Lease: settings.Lease})
+	t.Logf("experiment 29: the audit: %+v", report)
+	if err != nil || report.Active != len(left) || report.Pending+report.Scheduled+report.Dead+report.Unique+report.Foreign != 0 {
+		t.Errorf("the audit: %+v, %v; %d rows were stranded", report, err, len(left))
+	}
+	gone := int64(jobs+others) - c.Totals["completed"] - int64(len(left)) - c.Dead
+	e.start(settings)
+	e.reached("what was stranded ends", func() bool {
+		c := e.counts()
+		return c.Pending+c.Active+c.Scheduled == 0 && c.Totals["completed"]+c.Dead+gone == jobs+others
+	})
+	if left, ghosts = e.rows(); len(left) != int(e.counts().Dead) || len(ghosts) > 0 {
+		t.Errorf("%d rows are left, %d of them ghosts", len(left), len(ghosts))
 	}
 	e.neverTwiceAtOnce()
 }
