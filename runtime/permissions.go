@@ -37,6 +37,9 @@ func needed() [][]string {
 		HSCAN KEY 0
 		HINCRBY KEY x 1
 		LPUSH KEY x
+		LLEN KEY
+		LRANGE KEY 0 1
+		LTRIM KEY 0 1
 		SADD KEY x
 		SREM KEY x
 		SCARD KEY

@@ -33,6 +33,9 @@ type WorkerConfig struct {
 	// for no limit. It is apart from the attempts: a lost lease costs none.
 	CrashBudget int
 
+	// LogLines is how many lines of AppendLog are kept with a job: 100 by default, 1000 at most.
+	LogLines int
+
 	// AllowPartial serves queues of which other packages than the bound ones are known to have jobs there;
 	// otherwise Run fails with ErrPartialQueue.
 	AllowPartial bool
@@ -130,6 +133,12 @@ func (cfg *WorkerConfig) complete(c *Client) (errs []error) {
 	}
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = defaultConcurrency
+	}
+	if cfg.LogLines < 0 || cfg.LogLines > maxLogLines {
+		errs = append(errs, fmt.Errorf("LogLines is %d: 1 to %d, or 0 for %d", cfg.LogLines, maxLogLines, defaultLogLines))
+	}
+	if cfg.LogLines == 0 {
+		cfg.LogLines = defaultLogLines
 	}
 	switch {
 	case cfg.CrashBudget == 0:

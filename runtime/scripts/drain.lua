@@ -47,13 +47,13 @@ for _, part in ipairs(parts) do
   left = left - math.max(#ids, 1)
   for _, id in ipairs(ids) do
     local row = base .. 'job:' .. id
-    local r = read(row, 'state', 'unique', 'group', 'awaited')
+    local r = read(row, 'state', 'unique', 'group', 'awaited', 'logs')
     if r[3] and list == 'active' then
       ledger().reach(r[3])
       part[id] = r[3]
     end
     if r[1] == (states[list] or 'pending') and (not part[2] or (r[3] or '') == part[2]) then
-      jobs[#jobs + 1] = { row, { unique = r[2], holds = held(id, r[2]), awaited = r[4] } }
+      jobs[#jobs + 1] = { row, { unique = r[2], holds = held(id, r[2]), awaited = r[4], logs = logged(row, r[5]) } }
     else
       dropped = dropped + 1
     end

@@ -281,7 +281,7 @@ func (e expire) expect(m *model, now stamp) answer {
 // forget deletes a job that is kept no longer, or a member that has no such job.
 func (m *model) forget(id, state string) {
 	if j := m.jobs[id]; j != nil && j.state == state {
-		delete(m.jobs, id)
+		m.erase(j)
 	}
 	delete(m.ghosts[state], id)
 	if state == "dead" {

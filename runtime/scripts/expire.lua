@@ -16,11 +16,15 @@ local function expire(limit)
     if #ids == 0 then
       return 0
     end
-    local rows = {}
+    local rows, logs = {}, {}
     for _, id in ipairs(ids) do
       local row = base .. 'job:' .. id
-      if read(row, 'state')[1] == state then
+      local r = read(row, 'state', 'logs')
+      if r[1] == state then
         rows[#rows + 1] = row
+        if logged(row, r[2]) then
+          logs[#logs + 1] = row .. ':logs'
+        end
       end
     end
     for _, set in ipairs({ ... }) do
@@ -28,6 +32,9 @@ local function expire(limit)
     end
     if #rows > 0 then
       redis.call('DEL', unpack(rows))
+    end
+    if #logs > 0 then
+      redis.call('DEL', unpack(logs))
     end
     return #ids
   end

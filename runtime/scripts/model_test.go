@@ -26,6 +26,7 @@ type model struct {
 	pump   modelLock
 	nudges map[string]modelNudge // wake:<tag>, by the tag of a process
 	told   []string              // what the step has published
+	lines  map[string][]string   // of jobs, the newest first
 	laneModel
 }
 
@@ -56,8 +57,8 @@ func newModel(base string) *model {
 	return &model{
 		base: base, jobs: map[string]*modelJob{}, spoilt: map[string]bool{}, ghosts: map[string]map[string]stamp{},
 		locks: map[string]modelLock{}, meta: map[string]string{}, metaAt: map[string]stamp{}, counts: map[string]int{},
-		laneModel: newLaneModel(),
-		nudges:    map[string]modelNudge{},
+		laneModel: newLaneModel(), lines: map[string][]string{},
+		nudges: map[string]modelNudge{},
 	}
 }
 
@@ -175,8 +176,16 @@ func (m *model) holder(key string) string {
 func (m *model) end(j *modelJob, count string, attempt int) {
 	m.announce(count, j, attempt, "")
 	m.free(j)
-	delete(m.jobs, j.id)
+	m.erase(j)
 	m.counts[count]++
+}
+
+// erase deletes a job with its log lines, if it knows of any.
+func (m *model) erase(j *modelJob) {
+	delete(m.jobs, j.id)
+	if j.text["logs"] != "" {
+		delete(m.lines, j.id)
+	}
 }
 
 func (m *model) bury(j *modelJob, reason string, attempt int, now stamp) {
@@ -252,6 +261,9 @@ func (m *model) render() space {
 	}
 	for id, j := range m.jobs {
 		put("job:"+id, j.render())
+	}
+	for id, lines := range m.lines {
+		put("job:"+id+":logs", value{Type: "list", Items: lines})
 	}
 	for id := range m.spoilt {
 		put("job:"+id, value{Type: "string", Items: []string{"spoilt"}})

@@ -164,6 +164,12 @@ func (h *history) actions() map[string]func(*rapid.T) {
 				h.do(tune{"", "weight", rapid.IntRange(1, 3).Draw(t, "weight")})
 			}
 		},
+		"speak": func(t *rapid.T) {
+			if len(h.claims) > 0 {
+				f := rapid.SampledFrom(h.claims).Draw(t, "fence")
+				h.all(progress{f, fmt.Sprint(h.draws)}, logLine{f, 3, fmt.Sprint(h.draws)}, logs{f.ID, -2, 5})
+			}
+		},
 		"look": func(t *rapid.T) {
 			lists := []string{"pending", "active", "scheduled", "dead", "completed"}
 			id, state := job.Draw(t, "job"), rapid.SampledFrom(lists).Draw(t, "state")

@@ -18,14 +18,15 @@ local function takeback(ids, t, budget)
   budget = tonumber(redis.call('HGET', meta, 'crash_budget') or budget)
   local lapsed, lanes = {}, {}
   for _, id in ipairs(ids) do
-    local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel', 'group', 'forgiven', 'awaited')
+    local r = read(base .. 'job:' .. id, 'state', 'attempts', 'lapses', 'unique', 'cancel', 'group', 'forgiven', 'awaited', 'logs')
     lanes[id] = r[6]
     if r[6] then
       ledger().reach(r[6])
     end
     if r[1] == 'active' then
       lapsed[#lapsed + 1] = { id = id, attempts = r[2], lapses = tonumber(r[3] or 0) + 1, unique = r[4],
-        holds = held(id, r[4]), cancel = r[5], forgiven = r[7] or 0, awaited = r[8] }
+        holds = held(id, r[4]), cancel = r[5], forgiven = r[7] or 0, awaited = r[8],
+        logs = logged(base .. 'job:' .. id, r[9]) }
     end
   end
   for _, id in ipairs(ids) do

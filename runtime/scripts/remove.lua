@@ -11,7 +11,7 @@ local base = ARGV[2]
 --@use now row lane ready announce place unique ending
 --@main
 local id = ARGV[1]
-local r = read(row, 'state', 'unique', 'group', 'awaited')
+local r = read(row, 'state', 'unique', 'group', 'awaited', 'logs')
 local state = r[1]
 if not state then
   return redis.error_reply('EMQGONE no job ' .. id)
@@ -22,7 +22,7 @@ end
 if r[3] then
   ledger().reach(r[3])
 end
-local job = { unique = r[2], holds = held(id, r[2]), awaited = r[4] }
+local job = { unique = r[2], holds = held(id, r[2]), awaited = r[4], logs = logged(row, r[5]) }
 if state == 'pending' then
   unready(id, r[3])
 end

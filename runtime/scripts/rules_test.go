@@ -47,6 +47,9 @@ func everything(s *scene) {
 	}
 	s.all(tune{"a", "limit", 1}, tune{"b", "weight", 3}, tune{"", "weight", 2}, browse{})
 	s.all(claim{Lease: lease, N: 9, By: "other001"}, tune{"a", "pause", 0}, tune{"b", "pause", 0}, browse{}, tune{"a", "resume", 0})
+	for _, e := range s.m.members("active") {
+		s.chatter(fenceOf(e.id, int64(s.m.jobs[e.id].attempts), s.m.jobs[e.id].text["by"]), 2, "a", "b", "c")
+	}
 	s.readAll()
 	s.lapse(5)
 	s.all(cancel{jobN(21)}, setMeta("dead_max", "0"), expire{100}, nudge{"process1"}, handover{"process1"})
@@ -155,7 +158,7 @@ func TestEveryKeyIsDeclared(t *testing.T) {
 		t.Fatal(err)
 	}
 	// all of these are older than 6.2; ZRANGE … BYSCORE is of 6.2
-	known := strings.Fields(`DEL EXISTS GET SET PTTL PEXPIRE PUBLISH HDEL HEXISTS HGET HGETALL HINCRBY HMGET HSCAN HSET LPUSH
+	known := strings.Fields(`DEL EXISTS GET SET PTTL PEXPIRE PUBLISH HDEL HEXISTS HGET HGETALL HINCRBY HMGET HSCAN HSET LLEN LPUSH LRANGE LTRIM
 		SADD SCARD SISMEMBER SREM SSCAN TIME UNLINK ZADD ZCARD ZRANGE ZRANK ZREM ZREMRANGEBYRANK ZSCAN ZSCORE`)
 	for name := range commands {
 		if !slices.Contains(known, name) {

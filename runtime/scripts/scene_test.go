@@ -229,7 +229,7 @@ func suite() map[string][]scenario {
 		"unique": uniqueScenarios(), "limits": limitScenarios(), "wake": wakeScenarios(),
 		"reap": reapScenarios(), "orphans": orphanScenarios(), "keep": keepScenarios(),
 		"admit": admitScenarios(), "lanes": laneScenarios(), "bulk": bulkScenarios(), "read": readScenarios(),
-		"announce": announceScenarios(),
+		"announce": announceScenarios(), "handling": handlingScenarios(),
 	}
 }
 

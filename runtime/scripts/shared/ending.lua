@@ -1,9 +1,12 @@
--- ending: the ways in which a job ends. A job is what take or a read of the row gives: unique, holds.
+-- ending: the ways in which a job ends. A job is what take or a read of the row gives: unique, holds, logs.
 -- Needs base, announce, dead, dead_at and the metrics of the endings.
 
 -- erase deletes everything that a job owns.
 local function erase(row, job)
   redis.call('DEL', row)
+  if job.logs then
+    redis.call('DEL', row .. ':logs')
+  end
   if job.holds then
     free(job.unique)
   end

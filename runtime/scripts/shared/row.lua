@@ -10,3 +10,9 @@ local function read(row, ...)
   end
   return redis.call('HMGET', row, ...) -- a slot that moves: the server says so in its own words
 end
+
+-- logged tells whether a job has a list of log lines, by the row's field logs. The list is no declared key, so
+-- call it before the first write.
+local function logged(row, logs)
+  return logs and redis.call('EXISTS', row .. ':logs') == 1
+end

@@ -8,7 +8,7 @@
 --   again  this token has been used: 'again STATE', nothing changed
 -- A claim is settled once, counted once and forgiven at most once, however often a settle is sent.
 local function take(id, row, token, by)
-  local r = read(row, 'state', 'attempts', 'by', 'lapsed', 'forgiven', 'unique', 'cancel', 'max', 'group', 'awaited')
+  local r = read(row, 'state', 'attempts', 'by', 'lapsed', 'forgiven', 'unique', 'cancel', 'max', 'group', 'awaited', 'logs')
   local state = r[1]
   if not state then
     return 'gone'
@@ -27,6 +27,7 @@ local function take(id, row, token, by)
     max = tonumber(r[8]),
     lane = r[9],
     awaited = r[10],
+    logs = logged(row, r[11]),
   }
   if job.lane then
     ledger().reach(job.lane)
