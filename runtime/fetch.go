@@ -14,7 +14,7 @@ type consumer struct {
 	w     *Worker
 	q     *scripts.Queue
 	kinds map[string]*boundKind // by kind and alias
-	slots chan struct{}         // of this queue
+	share *share                // of the process's slots
 	pump  *pump
 	warn  sparse
 
@@ -30,12 +30,13 @@ type consumer struct {
 }
 
 func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
-	n := w.cfg.Concurrency
-	if own := w.cfg.Queues[name].Concurrency; own > 0 {
-		n = min(n, own)
+	own := w.cfg.Queues[name]
+	limit := own.Concurrency
+	if limit == 0 {
+		limit = w.cfg.Concurrency
 	}
 	c := &consumer{
-		w: w, q: w.client.queue(name).Queue, kinds: make(map[string]*boundKind), slots: make(chan struct{}, n),
+		w: w, q: w.client.queue(name).Queue, kinds: make(map[string]*boundKind), share: w.slots.share(limit, own.Weight),
 		runs: make(map[scripts.Fence]*run), token: make(chan struct{}, 1),
 	}
 	c.pump = newPump(c)
@@ -57,31 +58,38 @@ const (
 
 // fetch claims as many jobs as there are free slots and starts each in a goroutine of its own.
 func (c *consumer) fetch(ctx context.Context, ok func()) error {
+	defer c.w.slots.leave(c.share)
 	if err := c.join(ctx); errors.Is(err, ErrPartialQueue) {
 		c.w.fail(err)
 		return nil
 	} else if err != nil {
 		return err
 	}
+	work := time.Duration(-1) // until there is work, as far as this process alone knows
 	for {
-		n := c.acquire(ctx)
+		n := c.acquire(ctx, work)
 		if n == 0 {
 			return nil
 		}
 		claimed, err := c.claim(n)
 		if err != nil {
-			c.free(n)
+			c.w.slots.unused(c.share, n)
 			return err
 		}
 		ok()
-		c.free(n - len(claimed.Jobs))
+		c.w.slots.unused(c.share, n-len(claimed.Jobs))
 		if ctx.Err() != nil {
 			c.handBackAll(claimed.Jobs)
 			return nil
 		}
 		c.startAll(claimed.Jobs)
-		if len(claimed.Jobs) < n && !c.park(ctx, claimed) {
-			return nil
+		work = claimed.Wait
+		if len(claimed.Jobs) < n {
+			c.w.slots.leave(c.share)
+			if !c.park(ctx, claimed) {
+				return nil
+			}
+			work = 0
 		}
 	}
 }
@@ -103,53 +111,31 @@ func (c *consumer) handBackAll(jobs []scripts.ClaimedJob) {
 	}
 }
 
-// acquire waits for a free slot and takes all that are free, largestClaim at most; 0 when ctx ended.
-func (c *consumer) acquire(ctx context.Context) int {
-	for _, slots := range []chan struct{}{c.slots, c.w.slots} {
-		select {
-		case slots <- struct{}{}:
-			continue
-		default:
-		}
+// acquire waits for a free slot and takes all that are this queue's, largestClaim at most; 0 when ctx ended.
+// If there is none when there is work, which takes another while, or never if that is negative, another
+// process is told: this one alone may have taken the token, or know when the rate allows the next job.
+func (c *consumer) acquire(ctx context.Context, work time.Duration) int {
+	n := c.w.slots.take(c.share, largestClaim)
+	if n == 0 {
 		c.setFull(true)
-		select {
-		case slots <- struct{}{}:
-		case <-ctx.Done():
-			if slots == c.w.slots {
-				<-c.slots
+		var told <-chan time.Time
+		if work >= 0 {
+			t := time.NewTimer(work)
+			defer t.Stop()
+			told = t.C
+		}
+		for ; n == 0; n = c.w.slots.take(c.share, largestClaim) {
+			select {
+			case <-c.share.turn:
+			case <-told:
+				c.passOn()
+			case <-ctx.Done():
+				return 0
 			}
-			return 0
 		}
 	}
 	c.setFull(false)
-	return c.acquireFree(1)
-}
-
-// acquireFree takes the slots that are free beside the n that it has already.
-func (c *consumer) acquireFree(n int) int {
-	for ; ; n++ {
-		if n == largestClaim {
-			return n
-		}
-		select {
-		case c.slots <- struct{}{}:
-		default:
-			return n
-		}
-		select {
-		case c.w.slots <- struct{}{}:
-		default:
-			<-c.slots
-			return n
-		}
-	}
-}
-
-func (c *consumer) free(n int) {
-	for range n {
-		<-c.w.slots
-		<-c.slots
-	}
+	return n
 }
 
 // setFull notes whether a token can be used. One that came just before goes to somebody else.
@@ -160,31 +146,34 @@ func (c *consumer) setFull(full bool) {
 	if full {
 		select {
 		case <-c.token:
-			forward, c.muted = true, true
+			forward = true
 		default:
 		}
 	}
 	c.waitMu.Unlock()
 	if forward {
-		c.forward()
+		c.passOn()
 	}
+}
+
+// passOn gives another process the token that this one has no slot for, and stops listening for more.
+func (c *consumer) passOn() {
+	c.waitMu.Lock()
+	c.muted = true
+	c.waitMu.Unlock()
+	c.forward()
 }
 
 // deliver is called with a token that was popped for this queue.
 func (c *consumer) deliver() {
 	c.waitMu.Lock()
-	forward := c.full
-	if forward {
-		c.muted = true
-	} else {
-		select {
-		case c.token <- struct{}{}:
-		default:
-		}
+	full := c.full
+	if !full {
+		signalOne(c.token)
 	}
 	c.waitMu.Unlock()
-	if forward {
-		c.forward()
+	if full {
+		c.passOn()
 	}
 }
 

@@ -98,12 +98,12 @@ func (d *idler) round(ctx context.Context) (busy bool, err error) {
 	for i := range d.w.consumers {
 		at := (first + i) % len(d.w.consumers)
 		c := d.w.consumers[at]
-		n := c.acquireFree(0)
+		n := c.w.slots.takeFree(c.share, largestClaim)
 		if n == 0 {
 			continue
 		}
 		jobs, more, err := c.claimOrPump(n)
-		c.free(n - len(jobs))
+		c.w.slots.free(c.share, n-len(jobs))
 		switch {
 		case err != nil:
 			return false, err

@@ -92,7 +92,7 @@ func (r *run) leave() {
 	r.c.mu.Lock()
 	delete(r.c.runs, r.job.Fence)
 	r.c.mu.Unlock()
-	r.c.free(1)
+	r.c.w.slots.free(r.c.share, 1)
 	r.c.w.running.add(-1)
 	signalOne(r.c.w.left)
 }

@@ -130,6 +130,37 @@ func TestAFullQueueNeitherHidesItsOwnJobsNorThoseOfItsNeighbour(t *testing.T) {
 	})
 }
 
+// A queue that is woken while its neighbour has all the slots of the process gives the token on.
+func TestATokenThatComesWhileANeighbourHasEverySlotWakesAnotherProcess(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		inLeft, finish := make(chan int, 4), make(chan struct{})
+		open := sync.OnceFunc(func() { close(finish) })
+		t.Cleanup(open)
+		var rights atomic.Int64
+		bindings := []emq.Binding{
+			emq.Handle(func(_ context.Context, l left) error { inLeft <- l.N; <-finish; return nil }),
+			emq.Handle(func(context.Context, right) error { rights.Add(1); return nil }),
+		}
+		cfg := emq.WorkerConfig{Concurrency: 2, Lease: longLease, Logger: new(logbook).logger()}
+		run(t, s.Client, cfg, bindings...)
+		for i := range 3 { // each wakes its queue, which parks again, as it has a slot more than jobs
+			put(t, s, right{i})
+			eventually(t, "it runs", func() bool { return s.counts(t, "right").Totals["completed"] == int64(i+1) })
+		}
+		put(t, s, left{1})
+		put(t, s, left{2})
+		<-inLeft
+		<-inLeft // all slots are the neighbour's
+		run(t, another(t, s), cfg, bindings...)
+		eventually(t, "both are parked", func() bool { return s.server == nil || s.blocked(t) == 2 })
+		for i := range 20 {
+			put(t, s, right{i})
+			eventually(t, "the idle process runs the job", func() bool { return rights.Load() == int64(i+4) })
+		}
+		open()
+	})
+}
+
 // fleet runs n workers, each with a client of its own.
 func fleet(t *testing.T, s *store, n int, cfg emq.WorkerConfig, b ...emq.Binding) {
 	t.Helper()

@@ -23,8 +23,11 @@ import (
 // WorkerConfig says how a worker runs. The zero value is a worker of 10 slots with the defaults below.
 type WorkerConfig struct {
 	Concurrency int                    // jobs that run at once in this process, over all queues; 10 by default
-	Queues      map[string]QueueConfig // limits of single queues
+	Queues      map[string]QueueConfig // limits and weights of single queues
 	Only        []string               // serve only these of the bound queues; none: all
+	// Strict gives free slots to the queue of the highest weight that has work, and to others only what it
+	// leaves; queues of equal weight take turns. It needs two weights that differ.
+	Strict bool
 
 	SoftStop time.Duration // how long a stopping worker lets its jobs run on; 20 s by default
 	HardStop time.Duration // how long it then waits for handlers whose context was cancelled; 5 s by default
@@ -48,6 +51,9 @@ type WorkerConfig struct {
 // QueueConfig says how a worker serves one queue.
 type QueueConfig struct {
 	Concurrency int // jobs of this queue that run at once in this process; the worker's by default
+	// Weight is the queue's share of the slots while they are short: of two queues that have work, one of
+	// weight 3 begins three jobs for one of the other of weight 1, the default. See WorkerConfig.Strict.
+	Weight int
 }
 
 // Worker claims jobs and runs their handlers. NewWorker makes one; it runs once.
@@ -59,7 +65,7 @@ type Worker struct {
 	tag       string // names this process where it pumps and waits
 	consumers []*consumer
 
-	slots   chan struct{} // of the process
+	slots   *slots
 	running tally
 	left    chan struct{} // a job has left its slot; nil but for RunUntilIdle
 	suspect atomic.Bool   // a job that has lost leases before runs alone
@@ -91,7 +97,7 @@ func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error
 	}
 	w := &Worker{
 		client: c, cfg: cfg, log: cfg.Logger, observer: cfg.Observer, tag: newMark(),
-		slots: make(chan struct{}, cfg.Concurrency), abort: make(chan struct{}),
+		slots: &slots{limit: cfg.Concurrency, strict: cfg.Strict}, abort: make(chan struct{}),
 		fatal: make(chan error, 1),
 	}
 	for _, name := range slices.Sorted(maps.Keys(byQueue)) {
@@ -170,6 +176,12 @@ func (cfg *WorkerConfig) checkQueues(bound map[string][]*boundKind) (errs []erro
 		if n := cfg.Queues[name].Concurrency; n < 0 {
 			errs = append(errs, fmt.Errorf("the Concurrency of queue %s is negative: %d", wire.Quote(name), n))
 		}
+		if n := cfg.Queues[name].Weight; n < 0 {
+			errs = append(errs, fmt.Errorf("the Weight of queue %s is negative: %d", wire.Quote(name), n))
+		}
+	}
+	if weights := cfg.weights(bound); cfg.Strict && len(weights) < 2 {
+		errs = append(errs, errors.New("Strict, but all queues have the same weight: set Queues[name].Weight"))
 	}
 	for _, name := range cfg.Only {
 		if bound[name] == nil {
@@ -177,6 +189,15 @@ func (cfg *WorkerConfig) checkQueues(bound map[string][]*boundKind) (errs []erro
 		}
 	}
 	return errs
+}
+
+// weights gives the weights of the bound queues, each once.
+func (cfg *WorkerConfig) weights(bound map[string][]*boundKind) map[int]bool {
+	weights := make(map[int]bool)
+	for name := range bound {
+		weights[max(cfg.Queues[name].Weight, 1)] = true
+	}
+	return weights
 }
 
 // byQueue sorts kinds by their queue and reports what is wrong with them.

@@ -175,6 +175,13 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			id, state := job.Draw(t, "job"), rapid.SampledFrom(lists).Draw(t, "state")
 			h.all(stateOf{id}, pages{state, "", rapid.Bool().Draw(t, "up"), rapid.IntRange(1, 3).Draw(t, "page")}, pages{"pending", "a", true, 2}, next{})
 		},
+		"set": func(t *rapid.T) {
+			h.do(rapid.SampledFrom([]setting{
+				set("paused", "1"), set("paused", ""), set("paused", ""), set("concurrency", "1"), set("concurrency", "3"),
+				set("concurrency", ""), rate(1, time.Hour), rate(2, time.Hour), set("rate_max", "", "rate_ms", ""),
+				set("max_len", "2"), set("max_len", ""), set("crash_budget", "1"), set("crash_budget", ""),
+			}).Draw(t, "setting"))
+		},
 		"promote":      func(*rapid.T) { h.do(promote{100}) },
 		"time passes":  func(t *rapid.T) { h.pass(rapid.SampledFrom(propertyAdvance).Draw(t, "how long")) },
 		"reprocess":    func(t *rapid.T) { h.do(reprocess{job.Draw(t, "job")}) },

@@ -51,6 +51,7 @@ func everything(s *scene) {
 		s.chatter(fenceOf(e.id, int64(s.m.jobs[e.id].attempts), s.m.jobs[e.id].text["by"]), 2, "a", "b", "c")
 	}
 	s.readAll()
+	s.all(set("paused", "1"), set("paused", "", "concurrency", "", "rate_max", ""), rate(9, time.Hour))
 	s.lapse(5)
 	s.all(cancel{jobN(21)}, setMeta("dead_max", "0"), expire{100}, nudge{"process1"}, handover{"process1"})
 	everythingInBulk(s)

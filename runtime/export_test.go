@@ -1,0 +1,13 @@
+package emq
+
+// WaitsForASlot tells whether a queue has work, as far as the worker knows, and no slot for it.
+func (w *Worker) WaitsForASlot(queue string) bool {
+	for _, c := range w.consumers {
+		if c.q.Name() == queue {
+			w.slots.mu.Lock()
+			defer w.slots.mu.Unlock()
+			return c.share.waits
+		}
+	}
+	return false
+}

@@ -1,0 +1,158 @@
+package emq
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/echomq/emq/internal/wire"
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// Settings is how a whole queue is served, in all processes together. Zero is "not set", but for the caps
+// of the dead letters, which then have their defaults.
+type Settings struct {
+	Paused      bool          // its jobs wait until it is resumed
+	Concurrency int           // jobs that run at once; 0: no limit
+	Rate        int           // jobs that begin in RatePer, at most; 0: no limit
+	RatePer     time.Duration // 0 without a rate
+	MaxLength   int           // jobs that wait or are scheduled before an enqueue is ErrFull; 0: no limit
+	DeadJobs    int           // dead letters that are kept; 10 000 by default
+	DeadAge     time.Duration // how long they are kept; 90 days by default
+	CrashBudget int           // leases that a job may lose; 0: what each worker says
+}
+
+const (
+	defaultDeadJobs = 10_000
+	defaultDeadAge  = 90 * 24 * time.Hour
+)
+
+// Settings reads what was set for the queue. Safe to repeat.
+func (q *Queue) Settings(ctx context.Context) (Settings, error) {
+	if q.err != nil {
+		return Settings{}, q.err
+	}
+	set, err := q.q.Settings(ctx)
+	if err != nil {
+		return Settings{}, err
+	}
+	number := func(field string, preset int64) int64 {
+		if n, err := strconv.ParseInt(set[field], 10, 64); err == nil {
+			return n
+		}
+		return preset // not set, or spoilt by somebody
+	}
+	ms := func(field string, preset time.Duration) time.Duration {
+		return time.Duration(number(field, preset.Milliseconds())) * time.Millisecond
+	}
+	return Settings{
+		Paused:      set[scripts.FieldPaused] != "",
+		Concurrency: int(number(scripts.FieldConcurrency, 0)),
+		Rate:        int(number(scripts.FieldRateMax, 0)),
+		RatePer:     ms(scripts.FieldRateMs, 0),
+		MaxLength:   int(number(scripts.FieldMaxLen, 0)),
+		DeadJobs:    int(number(scripts.FieldDeadMax, defaultDeadJobs)),
+		DeadAge:     ms(scripts.FieldDeadMs, defaultDeadAge),
+		CrashBudget: int(number(scripts.FieldCrashBudget, 0)),
+	}, nil
+}
+
+// Pause keeps all jobs of the queue from being claimed, in every process; what runs goes on, and enqueues
+// are taken. Safe to repeat.
+func (q *Queue) Pause(ctx context.Context) error { return q.set(ctx, scripts.FieldPaused, "1") }
+
+// Resume ends a pause. Lanes that were paused by themselves stay so. Safe to repeat.
+func (q *Queue) Resume(ctx context.Context) error { return q.set(ctx, scripts.FieldPaused, "") }
+
+// SetConcurrency sets how many jobs of the queue run at once, in all processes together, beside the slots
+// of each worker. What runs above a lower limit goes on. A limit of 0 or less is ErrInvalid:
+// ClearConcurrency takes it away, Pause lets nothing run. Safe to repeat.
+func (q *Queue) SetConcurrency(ctx context.Context, n int) error {
+	if n < 1 {
+		return q.refuse("a concurrency of %d: it must be positive; ClearConcurrency takes the limit away, Pause lets nothing run", n)
+	}
+	return q.set(ctx, scripts.FieldConcurrency, strconv.Itoa(n))
+}
+
+// ClearConcurrency takes the limit away. Safe to repeat.
+func (q *Queue) ClearConcurrency(ctx context.Context) error {
+	return q.set(ctx, scripts.FieldConcurrency, "")
+}
+
+// SetRate lets at most n jobs of the queue begin in any span of per, in all processes together. They are
+// spread over it: about one every per/n; and about 95 % of the rate is what a busy queue gets. A rate of 0
+// or less, or a span under a millisecond, is ErrInvalid: ClearRate takes the rate away. Safe to repeat: the
+// same rate again gives no job earlier.
+func (q *Queue) SetRate(ctx context.Context, n int, per time.Duration) error {
+	if n < 1 || per < time.Millisecond {
+		return q.refuse("a rate of %d in %v: at least 1 in at least 1ms; ClearRate takes it away, Pause lets nothing run", n, per)
+	}
+	return q.set(ctx, scripts.FieldRateMax, strconv.Itoa(n), scripts.FieldRateMs, milliseconds(per))
+}
+
+// ClearRate takes the rate away. Safe to repeat.
+func (q *Queue) ClearRate(ctx context.Context) error {
+	return q.set(ctx, scripts.FieldRateMax, "", scripts.FieldRateMs, "")
+}
+
+// SetMaxLength sets how many jobs may wait or be scheduled, those in lanes included. While there are so
+// many, an enqueue is ErrFull and its receipt Refused; what comes back by itself (a retry, a snooze, a job
+// whose worker died) is never refused. A length of 0 or less is ErrInvalid: ClearMaxLength takes it away.
+// Safe to repeat.
+func (q *Queue) SetMaxLength(ctx context.Context, n int) error {
+	if n < 1 {
+		return q.refuse("a maximum length of %d: it must be positive; ClearMaxLength takes it away", n)
+	}
+	return q.set(ctx, scripts.FieldMaxLen, strconv.Itoa(n))
+}
+
+// ClearMaxLength takes the maximum length away. Safe to repeat.
+func (q *Queue) ClearMaxLength(ctx context.Context) error { return q.set(ctx, scripts.FieldMaxLen, "") }
+
+// SetDeadCaps sets how many dead letters are kept, and for how long; the oldest deaths go first, and for
+// good, within seconds while a worker serves the queue. 0 or less jobs, or an age under a millisecond, are
+// ErrInvalid: ClearDeadCaps goes back to 10 000 jobs and 90 days. Safe to repeat.
+func (q *Queue) SetDeadCaps(ctx context.Context, jobs int, age time.Duration) error {
+	if jobs < 1 || age < time.Millisecond {
+		return q.refuse("caps of %d dead letters for %v: at least 1 for at least 1ms; ClearDeadCaps goes back to the defaults", jobs, age)
+	}
+	return q.set(ctx, scripts.FieldDeadMax, strconv.Itoa(jobs), scripts.FieldDeadMs, milliseconds(age))
+}
+
+// ClearDeadCaps goes back to the default caps: 10 000 dead letters, 90 days. Safe to repeat.
+func (q *Queue) ClearDeadCaps(ctx context.Context) error {
+	return q.set(ctx, scripts.FieldDeadMax, "", scripts.FieldDeadMs, "")
+}
+
+// SetCrashBudget sets how many leases a job of the queue may lose before it is a dead letter, in place of
+// WorkerConfig.CrashBudget. 0 or less is ErrInvalid: ClearCrashBudget leaves it to the workers again. Safe
+// to repeat.
+func (q *Queue) SetCrashBudget(ctx context.Context, n int) error {
+	if n < 1 {
+		return q.refuse("a crash budget of %d: it must be positive; ClearCrashBudget leaves it to the workers", n)
+	}
+	return q.set(ctx, scripts.FieldCrashBudget, strconv.Itoa(n))
+}
+
+// ClearCrashBudget leaves the crash budget to the workers again. Safe to repeat.
+func (q *Queue) ClearCrashBudget(ctx context.Context) error {
+	return q.set(ctx, scripts.FieldCrashBudget, "")
+}
+
+func (q *Queue) set(ctx context.Context, pairs ...string) error {
+	if q.err != nil {
+		return q.err
+	}
+	return q.q.Set(ctx, pairs...)
+}
+
+// refuse is the error of a bad value; a bad name of the queue comes first.
+func (q *Queue) refuse(format string, args ...any) error {
+	if q.err != nil {
+		return q.err
+	}
+	return fmt.Errorf("%w: queue %s: %s", ErrInvalid, wire.Quote(q.name), fmt.Sprintf(format, args...))
+}
+
+func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }

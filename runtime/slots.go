@@ -1,0 +1,127 @@
+package emq
+
+import "sync"
+
+// slots are the jobs that a process may run at once. While they are short, each free one goes to the queue
+// whose turn it is: by virtual time, which moves on by 1/weight for each slot that a queue got, or with
+// strict order to the highest weight. Only queues that want one take part.
+type slots struct {
+	limit  int
+	strict bool
+
+	mu     sync.Mutex
+	used   int
+	at     float64 // the virtual time that was served last
+	shares []*share
+}
+
+// share is one queue's part in the slots. Its fields are the slots' to guard.
+type share struct {
+	limit  int // of the queue's own
+	weight int
+	used   int
+	at     float64 // virtual time of its next slot
+	// wants is set while the queue may have work: it waits for a slot, or its claim is under way and the
+	// one before found as much as it asked for. For so long nobody takes a slot whose turn is this one's.
+	wants bool
+	waits bool
+	turn  chan struct{} // there may be a slot for it now
+}
+
+func (s *slots) share(limit, weight int) *share {
+	sh := &share{limit: min(limit, s.limit), weight: max(weight, 1), turn: make(chan struct{}, 1)}
+	sh.wants = true // nobody knows yet: the first slots are shared by all
+	s.shares = append(s.shares, sh)
+	return sh
+}
+
+// take takes the free slots that are the queue's, most of them at most. If it answers 0 the queue waits
+// until a signal on its turn.
+func (s *slots) take(sh *share, most int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !sh.wants { // it comes back, and has no claim to the time that it was away
+		sh.wants, sh.at = true, max(sh.at, s.at)
+	}
+	rival := s.first(sh)
+	n := 0
+	for n < most && s.used < s.limit && sh.used < sh.limit && (rival == nil || !s.before(rival, sh)) {
+		n++
+		sh.used++
+		s.used++
+		s.at = max(s.at, sh.at)
+		sh.at += 1 / float64(sh.weight)
+	}
+	sh.waits = n == 0
+	s.signal()
+	return n
+}
+
+// takeFree takes free slots without a turn, for one who asks for all queues in turn.
+func (s *slots) takeFree(sh *share, most int) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(most, s.limit-s.used, sh.limit-sh.used)
+	s.used += n
+	sh.used += n
+	return n
+}
+
+// free gives back slots whose jobs have ended.
+func (s *slots) free(sh *share, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used -= n
+	sh.used -= n
+	s.signal()
+}
+
+// unused gives back slots for which there was no job: they cost the queue no turn.
+func (s *slots) unused(sh *share, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used -= n
+	sh.used -= n
+	sh.at -= float64(n) / float64(sh.weight)
+	s.signal()
+}
+
+// leave says that the queue wants nothing for now.
+func (s *slots) leave(sh *share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sh.wants, sh.waits = false, false
+	s.signal()
+}
+
+// before tells whether it is a's turn and not b's.
+func (s *slots) before(a, b *share) bool {
+	if s.strict && a.weight != b.weight {
+		return a.weight > b.weight
+	}
+	return a.at < b.at
+}
+
+// first is the share that comes first of those that want a slot and may have one, beside one of them; of
+// equal ones one that waits.
+func (s *slots) first(beside *share) (first *share) {
+	for _, sh := range s.shares {
+		if sh == beside || !sh.wants || sh.used >= sh.limit {
+			continue
+		}
+		if first == nil || s.before(sh, first) || sh.waits && !first.waits && !s.before(first, sh) {
+			first = sh
+		}
+	}
+	return first
+}
+
+// signal wakes the queue whose turn it is, if it waits; when its claim is under way it will come by itself.
+func (s *slots) signal() {
+	if s.used >= s.limit {
+		return
+	}
+	if sh := s.first(nil); sh != nil && sh.waits {
+		signalOne(sh.turn)
+	}
+}

@@ -1,0 +1,124 @@
+package emq
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever queues do with their slots: no limit is passed, and a free slot is never left alone beside the
+// queue whose turn it is, if that waits.
+func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := &slots{limit: rapid.IntRange(1, 6).Draw(t, "slots"), strict: rapid.Bool().Draw(t, "strict")}
+		for range rapid.IntRange(1, 4).Draw(t, "queues") {
+			s.share(rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "weight"))
+		}
+		running := make(map[*share]int) // slots of jobs, and of a claim that is under way
+		claiming := make(map[*share]int)
+		any := rapid.SampledFrom(s.shares)
+		t.Repeat(map[string]func(*rapid.T){
+			"take": func(t *rapid.T) {
+				if sh := any.Draw(t, "queue"); claiming[sh] == 0 {
+					select {
+					case <-sh.turn:
+					default:
+					}
+					claiming[sh] = s.take(sh, 5)
+				}
+			},
+			"a claim is answered": func(t *rapid.T) {
+				sh := any.Draw(t, "queue")
+				n := claiming[sh]
+				if n == 0 {
+					return
+				}
+				jobs := rapid.IntRange(0, n).Draw(t, "jobs")
+				s.unused(sh, n-jobs)
+				running[sh] += jobs
+				claiming[sh] = 0
+				if jobs < n {
+					s.leave(sh)
+				} else {
+					claiming[sh] = s.take(sh, 5)
+				}
+			},
+			"a job ends": func(t *rapid.T) {
+				if sh := any.Draw(t, "queue"); running[sh] > 0 {
+					running[sh]--
+					s.free(sh, 1)
+				}
+			},
+			"a queue stops": func(t *rapid.T) {
+				if sh := any.Draw(t, "queue"); claiming[sh] == 0 {
+					s.leave(sh)
+				}
+			},
+			"": func(t *rapid.T) {
+				sum := 0
+				for _, sh := range s.shares {
+					sum += sh.used
+					if sh.used != running[sh]+claiming[sh] || sh.used > sh.limit {
+						t.Fatalf("%+v: %d run, %d are claimed for", sh, running[sh], claiming[sh])
+					}
+				}
+				if sum != s.used || s.used > s.limit {
+					t.Fatalf("%d of %d slots, but %d by queue", s.used, s.limit, sum)
+				}
+				if sh := s.first(nil); s.used < s.limit && sh != nil && sh.waits && len(sh.turn) == 0 {
+					t.Fatalf("a slot is free, and nobody tells the queue whose turn it is: %+v", sh)
+				}
+			},
+		})
+	})
+}
+
+// Queues that always have work, and whose claims are answered in any order.
+func TestShortSlotsAreSharedByWeight(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		strict  bool
+		weights []int
+		limits  []int
+		want    []int // slots of 1000
+	}{
+		{"equal", false, []int{0, 1}, []int{9, 9}, []int{500, 500}},
+		{"three to one", false, []int{3, 1}, []int{9, 9}, []int{750, 250}},
+		{"three queues", false, []int{5, 3, 2}, []int{9, 9, 9}, []int{500, 300, 200}},
+		{"strict", true, []int{1, 5, 2}, []int{9, 9, 9}, []int{0, 1000, 0}},
+		{"strict of equals", true, []int{5, 5, 2}, []int{9, 9, 9}, []int{500, 500, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := &slots{limit: 4, strict: c.strict}
+			for i, w := range c.weights {
+				s.share(c.limits[i], w)
+			}
+			got := make([]int, len(s.shares))
+			var held []*share // in the order in which their jobs end
+			total := 0
+			for step := 0; total < 1000; step++ {
+				sh := s.shares[step%len(s.shares)]
+				for range s.take(sh, 2) {
+					total++
+					for i := range s.shares {
+						if s.shares[i] == sh {
+							got[i]++
+						}
+					}
+					held = append(held, sh)
+				}
+				if len(held) > 0 {
+					s.free(held[0], 1)
+					held = held[1:]
+				}
+			}
+			for i, want := range c.want {
+				if d := got[i] - want; d < -10 || d > 10 {
+					t.Errorf("the queues got %v, want %v", got, c.want)
+				}
+			}
+		})
+	}
+}
