@@ -54,6 +54,9 @@ const (
 	// largestClaim bounds one claim: more gains little and makes others wait.
 	largestClaim = 128
 	callTimeout  = 10 * time.Second
+	// neighbourly is how long a queue with work waits before it tells another process: a neighbour's claim
+	// holds all free slots until it is answered.
+	neighbourly = 20 * time.Millisecond
 )
 
 // fetch claims as many jobs as there are free slots and starts each in a goroutine of its own.
@@ -89,7 +92,7 @@ func (c *consumer) fetch(ctx context.Context, ok func()) error {
 			if !c.park(ctx, claimed) {
 				return nil
 			}
-			work = 0
+			work = neighbourly
 		}
 	}
 }
