@@ -86,6 +86,11 @@ func TestRunUntilIdleIsWokenByAnEnqueueWhileItsHandlersWait(t *testing.T) {
 				close(child)
 				return nil
 			}
+			for range 50 { // calls enough for the worker to have looked, found nothing more, and begun to wait
+				if _, err := client.Queue("work").Counts(ctx); err != nil {
+					return err
+				}
+			}
 			if _, err := emq.Enqueue(ctx, client, job{2}); err != nil {
 				return err
 			}

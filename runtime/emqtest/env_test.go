@@ -75,6 +75,60 @@ func TestWorkRunsWhatHandlersEnqueueInOtherQueuesToo(t *testing.T) {
 	}
 }
 
+func TestWhatWasDueBeforeComesBeforeWhatIsNew(t *testing.T) {
+	env := emqtest.New(t)
+	var h handled[greet]
+	enqueue(t, env.Client, greet{Name: "planned"}, emq.In(time.Hour))
+	env.Advance(2 * time.Hour)
+	enqueue(t, env.Client, greet{Name: "new"})
+	env.Work(emq.Handle(h.handle))
+	if !slices.Equal(h.jobs, []greet{{"planned"}, {"new"}}) {
+		t.Errorf("ran %v", h.jobs)
+	}
+}
+
+func TestADueJobIsFoundBehindManyThatMustNotRun(t *testing.T) {
+	env := emqtest.New(t)
+	if err := env.Client.Queue("mail").PauseLane(t.Context(), "acme"); err != nil {
+		t.Fatal(err)
+	}
+	jobs := make([]emq.Job, 500) // more than the pump moves at once
+	for i := range jobs {
+		jobs[i] = emq.New(greet{Name: "acme"}, emq.In(time.Hour), emq.InLane("acme"))
+	}
+	jobs = append(jobs, emq.New(greet{Name: "ada"}, emq.In(2*time.Hour)))
+	if _, err := env.Client.Enqueue(t.Context(), jobs...); err != nil {
+		t.Fatal(err)
+	}
+	env.Advance(2 * time.Hour)
+	r := env.Work(emq.Handle((&handled[greet]{}).handle))
+	want(t, r, emq.EventCompleted)
+	if c := counts(t, env, "mail"); c.Pending != 500 || c.Scheduled != 0 {
+		t.Errorf("the queue has %+v", c)
+	}
+}
+
+func TestAQueueThatIsNeverEmptyKeepsNoOtherWaiting(t *testing.T) {
+	env := emqtest.New(t)
+	var ran []string
+	enqueue(t, env.Client, charge{Cents: 1})
+	enqueue(t, env.Client, greet{Name: "ada"})
+	env.Work(emq.Handle(func(ctx context.Context, j charge) error {
+		ran = append(ran, fmt.Sprint(j.Cents))
+		if j.Cents == 3 {
+			return nil
+		}
+		_, err := emq.Enqueue(ctx, env.Client, charge{Cents: j.Cents + 1})
+		return err
+	}, emq.Upgrade[chargeV1](1)), emq.Handle(func(_ context.Context, j greet) error {
+		ran = append(ran, j.Name)
+		return nil
+	}))
+	if !slices.Equal(ran, []string{"1", "ada", "2", "3"}) {
+		t.Errorf("ran %v", ran)
+	}
+}
+
 // A handler that waits for another job needs a second slot, and the other job must be seen at once.
 func TestAHandlerCanWaitForAnotherJob(t *testing.T) {
 	env := emqtest.New(t)
