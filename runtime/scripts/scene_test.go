@@ -230,7 +230,7 @@ func suite() map[string][]scenario {
 		"reap": reapScenarios(), "orphans": orphanScenarios(), "keep": keepScenarios(),
 		"admit": admitScenarios(), "lanes": laneScenarios(), "bulk": bulkScenarios(), "read": readScenarios(),
 		"announce": announceScenarios(), "handling": handlingScenarios(),
-		"settings": settingScenarios(),
+		"settings": settingScenarios(), "gathered": gatheredScenarios(),
 	}
 }
 

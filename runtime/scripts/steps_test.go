@@ -134,27 +134,39 @@ func saysWait(d time.Duration) stamp {
 const never = stamp(-1e9)
 
 func (c complete) call(ctx context.Context, s *target) answer {
-	return saysVerdict(s.queue.Complete(ctx, c.Fence, c.Retain, []byte(c.Result)))
+	return s.settle(ctx, Completion(c.Fence, c.Retain, []byte(c.Result)))
 }
 
 func (r retry) call(ctx context.Context, s *target) answer {
-	return saysVerdict(s.queue.Retry(ctx, r.Fence, r.Delay, r.Limit, r.Reason))
+	return s.settle(ctx, Failure(r.Fence, r.Delay, r.Limit, r.Reason))
 }
 
 func (z snooze) call(ctx context.Context, s *target) answer {
-	return saysVerdict(s.queue.Snooze(ctx, z.Fence, z.Delay))
+	return s.settle(ctx, Pause(z.Fence, z.Delay))
 }
 
 func (r release) call(ctx context.Context, s *target) answer {
-	return saysVerdict(s.queue.Release(ctx, r.Fence, r.Delay))
+	return s.settle(ctx, HandBack(r.Fence, r.Delay))
 }
 
 func (k kill) call(ctx context.Context, s *target) answer {
-	return saysVerdict(s.queue.Kill(ctx, k.Fence, k.Reason))
+	return s.settle(ctx, Burial(k.Fence, k.Reason))
 }
 
 func (d discard) call(ctx context.Context, s *target) answer {
-	return saysVerdict(s.queue.Discard(ctx, d.Fence))
+	return s.settle(ctx, Disposal(d.Fence))
+}
+
+// settle sends a settle by its own script, or gathered if the target is one for that.
+func (s *target) settle(ctx context.Context, one Settle) answer {
+	if !s.gathered {
+		return saysVerdict(s.queue.Settle(ctx, one))
+	}
+	a := s.queue.SettleAll(ctx, []Settle{one})[0]
+	if a.Again && one.verb == "complete" {
+		a.Status = "" // which complete.lua does not tell
+	}
+	return saysVerdict(a.Verdict, a.Err)
 }
 
 func (e extend) call(ctx context.Context, s *target) answer {

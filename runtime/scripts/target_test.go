@@ -54,6 +54,8 @@ type target struct {
 	mini  *miniredis.Miniredis
 	clock time.Time
 	*ear
+	// gathered sends every settle through the script for many.
+	gathered bool
 }
 
 const testQueue = "q"
@@ -92,6 +94,14 @@ func onRedis(t testing.TB, scripts map[string]*script) *target {
 	return newTarget(t, realServer.Addr(), int(db), scripts)
 }
 
+// onRedisGathered is onRedis with every settle in a gathered call.
+func onRedisGathered(t testing.TB, scripts map[string]*script) *target {
+	t.Helper()
+	s := onRedis(t, scripts)
+	s.gathered = true
+	return s
+}
+
 // onMini is an embedded server of its own, with a clock that stands still.
 func onMini(t testing.TB, scripts map[string]*script) *target {
 	t.Helper()
@@ -107,7 +117,7 @@ func onMini(t testing.TB, scripts map[string]*script) *target {
 var targets = []struct {
 	name string
 	open func(testing.TB, map[string]*script) *target
-}{{"redis-server", onRedis}, {"miniredis", onMini}}
+}{{"redis-server", onRedis}, {"miniredis", onMini}, {"gathered settles", onRedisGathered}}
 
 // do sends one command.
 func (s *target) do(words ...string) rueidis.RedisResult {
