@@ -192,6 +192,7 @@ func (c *Client) queue(name string) *clientQueue {
 
 func newClientQueue(q *scripts.Queue) *clientQueue {
 	return &clientQueue{Queue: q, gather: gather[*scripts.NewJob, scripts.Admitted]{
+		life: context.Background,
 		call: func(ctx context.Context, jobs []*scripts.NewJob) []scripts.Admitted {
 			if len(jobs) > 1 {
 				return q.EnqueueGathered(ctx, jobs)

@@ -18,6 +18,8 @@ type consumer struct {
 	pump  *pump
 	warn  sparse
 
+	settles gather[scripts.Settle, scripts.Settled] // of what handlers return at once
+
 	mu   sync.Mutex
 	runs map[scripts.Fence]*run
 
@@ -40,6 +42,10 @@ func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
 		runs: make(map[scripts.Fence]*run), token: make(chan struct{}, 1),
 	}
 	c.pump = newPump(c)
+	c.settles = gather[scripts.Settle, scripts.Settled]{
+		life: func() context.Context { return w.life }, call: c.settleAll,
+		bytes: scripts.Settle.Bytes, limit: scripts.MaxGatheredBytes, most: scripts.MaxGathered,
+	}
 	for _, k := range kinds {
 		bound := *k
 		bound.run = wrap(k.run, w.cfg.Middleware)
@@ -48,6 +54,17 @@ func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
 		}
 	}
 	return c
+}
+
+// settleAll sends one settle by its own script, and several by the one for many.
+func (c *consumer) settleAll(ctx context.Context, settles []scripts.Settle) []scripts.Settled {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if len(settles) > 1 {
+		return c.q.SettleAll(ctx, settles)
+	}
+	v, err := c.q.Settle(ctx, settles[0])
+	return []scripts.Settled{{Verdict: v, Err: err}}
 }
 
 const (

@@ -9,6 +9,7 @@ import (
 // in the next one. A call that finds nobody before it is sent at once and alone, so nothing is ever
 // delayed to make a batch.
 type gather[M, V any] struct {
+	life  func() context.Context                     // that calls with several members live in
 	call  func(ctx context.Context, members []M) []V // one verdict for each, in order
 	bytes func(M) int                                // what a member adds to a call
 	limit int                                        // bytes of one call, and
@@ -92,7 +93,7 @@ func (g *gather[M, V]) fly() {
 		for i, p := range crew {
 			members[i] = p.member
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+		ctx, cancel := context.WithTimeout(g.life(), callTimeout)
 		verdicts := g.call(ctx, members)
 		cancel()
 		for i, p := range crew {

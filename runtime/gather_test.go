@@ -20,6 +20,7 @@ type ferry struct {
 func newFerry() *ferry {
 	f := &ferry{calls: make(chan []int, 10), let: make(chan struct{}, 100)}
 	f.gather = gather[int, int]{
+		life: context.Background,
 		call: func(ctx context.Context, members []int) []int {
 			f.calls <- slices.Clone(members)
 			<-f.let

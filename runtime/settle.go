@@ -16,7 +16,7 @@ import (
 type settlement struct {
 	event EventName
 	err   error // why; for the observer
-	send  func(ctx context.Context) (scripts.Verdict, error)
+	one   scripts.Settle
 	ends  bool // the job is deleted, so "gone" after a resend is this settle's own doing
 }
 
@@ -49,9 +49,7 @@ func (r *run) outcome(cause error) *settlement {
 		case verbRetryIn:
 			return r.retry(p.delay)
 		case verbSnooze:
-			return &settlement{EventSnoozed, nil, func(ctx context.Context) (scripts.Verdict, error) {
-				return r.c.q.Snooze(ctx, r.job.Fence, p.delay)
-			}, false}
+			return &settlement{EventSnoozed, nil, scripts.Pause(r.job.Fence, p.delay), false}
 		case verbDiscard:
 			r.logger().Info("emq: the handler discarded the job", "error", p.err)
 			return r.discard(EventDiscarded)
@@ -77,35 +75,25 @@ func (r *run) complete() *settlement {
 			return r.retry(r.kind.backoff.delay(r.info.Attempt, rand.Float64))
 		}
 	}
-	return &settlement{EventCompleted, nil, func(ctx context.Context) (scripts.Verdict, error) {
-		return r.c.q.Complete(ctx, r.job.Fence, r.kind.retain, result)
-	}, r.kind.retain == 0}
+	return &settlement{EventCompleted, nil, scripts.Completion(r.job.Fence, r.kind.retain, result), r.kind.retain == 0}
 }
 
 func (r *run) retry(delay time.Duration) *settlement {
 	reason := r.err.Error()
-	return &settlement{EventRetried, r.err, func(ctx context.Context) (scripts.Verdict, error) {
-		return r.c.q.Retry(ctx, r.job.Fence, delay, r.info.MaxAttempts, reason)
-	}, false}
+	return &settlement{EventRetried, r.err, scripts.Failure(r.job.Fence, delay, r.info.MaxAttempts, reason), false}
 }
 
 func (r *run) kill(err error) *settlement {
 	reason := err.Error()
-	return &settlement{EventDead, err, func(ctx context.Context) (scripts.Verdict, error) {
-		return r.c.q.Kill(ctx, r.job.Fence, reason)
-	}, false}
+	return &settlement{EventDead, err, scripts.Burial(r.job.Fence, reason), false}
 }
 
 func (r *run) discard(event EventName) *settlement {
-	return &settlement{event, r.err, func(ctx context.Context) (scripts.Verdict, error) {
-		return r.c.q.Discard(ctx, r.job.Fence)
-	}, true}
+	return &settlement{event, r.err, scripts.Disposal(r.job.Fence), true}
 }
 
 func (r *run) handBack(delay time.Duration) *settlement {
-	return &settlement{EventReleased, nil, func(ctx context.Context) (scripts.Verdict, error) {
-		return r.c.q.Release(ctx, r.job.Fence, delay)
-	}, false}
+	return &settlement{EventReleased, nil, scripts.HandBack(r.job.Fence, delay), false}
 }
 
 // settle sends a settlement until it has a verdict. A network error or an error reply (LOADING, OOM,
@@ -119,11 +107,12 @@ func (r *run) settle(s *settlement) {
 		if r.abandoned.Load() || r.c.w.life.Err() != nil {
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.c.w.life, callTimeout)
-		verdict, err := s.send(ctx)
-		cancel()
+		answer, err := r.c.settles.do(r.c.w.life, s.one)
+		if err == nil {
+			err = answer.Err
+		}
 		if err == nil || scripts.IsRefusal(err) {
-			r.settled(s, verdict, err, try)
+			r.settled(s, answer.Verdict, err, try)
 			return
 		}
 		r.observe(EventResent, err)
