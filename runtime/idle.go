@@ -12,8 +12,8 @@ import (
 
 // RunUntilIdle runs what is ready, and what becomes ready meanwhile, and returns when nothing more can
 // run now: for work in batches, and for tests. Jobs that are due later stay, and so does what a pause, a
-// limit or a worker elsewhere holds back. With a Concurrency of 1 jobs run one after the other, in the
-// order of their queue.
+// limit or a worker elsewhere holds back. Queues take turns, whatever their weights. With a Concurrency
+// of 1 jobs run one after the other, in the order of their queue.
 //
 // It is a run like that of Run, and a worker runs once. It returns nil when it is idle, ErrPartialQueue
 // as Run does, and ErrShutdown if ctx has ended or Abort was called before that.
