@@ -180,7 +180,7 @@ func (c *Client) admission(src string, job Job, receipt *Receipt) (scripts.Admit
 	}
 	return scripts.Admit{Queue: c.queue(job.queue).Queue, NewJob: scripts.NewJob{
 		ID: string(receipt.ID), Payload: job.payload, Src: src, Fields: fields, Lane: job.lane,
-		Unique: job.unique, Window: job.mode.window, UntilStart: job.mode.start,
+		Unique: job.unique, Window: job.mode.window, UntilStart: job.mode.start, Debounce: job.mode.debounced && job.unique != "",
 		Later: job.in > 0 || !job.at.IsZero(), Delay: job.in, At: job.at,
 	}}, nil
 }
@@ -208,6 +208,8 @@ func (c *Client) verdict(src string, job Job, a scripts.Admitted, receipt *Recei
 		receipt.Status = Enqueued
 	case a.Status == "conflict":
 		receipt.Status, receipt.Holder = Conflict, ID(a.Holder)
+	case a.Status == "replaced":
+		receipt.Status, receipt.Holder = Replaced, ID(a.Holder)
 	case job.id != "":
 		receipt.Status = Duplicate
 	default:

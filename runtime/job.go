@@ -132,6 +132,9 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 	if spec.UniqueKey != nil {
 		job.unique = spec.UniqueKey(payload)
 		check(wire.CheckUnique(job.unique))
+		if job.mode.debounced && job.mode.window > 0 {
+			check(errors.New("a unique key that is held for a window cannot be debounced: use UntilDone or UntilStart"))
+		}
 	}
 	var err error
 	job.payload, err = encode(payload)

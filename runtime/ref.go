@@ -75,6 +75,7 @@ const (
 	Stored                  // it was handed on, to an outbox or a recorder
 	Duplicate               // a job with this id (WithID) is there already; nothing was changed
 	Conflict                // another job holds the unique key; nothing was enqueued
+	Replaced                // the holder of the debounced unique key waited, and is this job now
 	Refused                 // it is not in the queue, and the call's error says why
 )
 
@@ -88,6 +89,8 @@ func (s Status) String() string {
 		return "duplicate"
 	case Conflict:
 		return "conflict"
+	case Replaced:
+		return "replaced"
 	case Refused:
 		return "refused"
 	}
@@ -98,5 +101,5 @@ func (s Status) String() string {
 type Receipt struct {
 	Ref
 	Status Status
-	Holder ID // with Conflict: the job that holds the unique key
+	Holder ID // with Conflict and Replaced: the job that holds the unique key; no job has the receipt's own id
 }

@@ -100,8 +100,9 @@ func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
 
 // UniqueMode says how long a job holds its unique key. The zero value is until it has ended.
 type UniqueMode struct {
-	start  bool
-	window time.Duration
+	start     bool
+	window    time.Duration
+	debounced bool
 }
 
 // UntilDone holds the key until the job has ended, in whichever way.
@@ -112,6 +113,14 @@ func UntilStart() UniqueMode { return UniqueMode{start: true} }
 
 // ForWindow holds the key for d from the enqueue, whatever becomes of the job.
 func ForWindow(d time.Duration) UniqueMode { return UniqueMode{window: d} }
+
+// Debounced lets the last of several enqueues win: while the holder of the key waits, it takes over the
+// payload, headers, lane and time of the new job, and the receipt says Replaced. A holder that runs is a
+// Conflict, as without it. It is for UntilDone and UntilStart; with ForWindow a job is invalid.
+func (m UniqueMode) Debounced() UniqueMode {
+	m.debounced = true
+	return m
+}
 
 // Cron is one schedule of a job that enqueues itself.
 type Cron struct {

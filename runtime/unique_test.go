@@ -127,6 +127,95 @@ func TestAKeyForAWindowOutlivesItsJob(t *testing.T) {
 	})
 }
 
+// latest and latestOne are debounced kinds.
+type (
+	latest    struct{ Key, Text string }
+	latestOne struct{ Key, Text string }
+	everLater struct{ Key string }
+)
+
+func (latest) EmqSpec() emq.Spec[latest] {
+	return emq.Spec[latest]{Queue: "unique", Kind: "latest", Attempts: 2, Timeout: time.Minute, UniqueFor: emq.UntilStart().Debounced(),
+		UniqueKey: func(l latest) string { return emq.UniqueKey("latest", l.Key) }}
+}
+
+func (latestOne) EmqSpec() emq.Spec[latestOne] {
+	return emq.Spec[latestOne]{Queue: "unique", Kind: "latest_one", Attempts: 1, Timeout: time.Minute, UniqueFor: emq.UntilDone().Debounced(),
+		UniqueKey: func(l latestOne) string { return emq.UniqueKey("latest_one", l.Key) }}
+}
+
+func (everLater) EmqSpec() emq.Spec[everLater] {
+	return emq.Spec[everLater]{Queue: "unique", Kind: "ever_later", Attempts: 1, Timeout: time.Minute, UniqueFor: emq.ForWindow(time.Hour).Debounced(),
+		UniqueKey: func(e everLater) string { return emq.UniqueKey("ever_later", e.Key) }}
+}
+
+// replaces enqueues a job that must take the place of another, and answers which.
+func replaces[J emq.Payload[J]](t *testing.T, e emq.Enqueuer, payload J, opts ...emq.Option) emq.ID {
+	t.Helper()
+	r, err := emq.Enqueue(t.Context(), e, payload, opts...)
+	if err != nil || r.Status != emq.Replaced || r.ID == r.Holder {
+		t.Errorf("want a replacement: %v, %v", r, err)
+	}
+	return r.Holder
+}
+
+func TestTheLastCallOfADebouncedKeyWins(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		first := put(t, s, latest{"a", "one"}, emq.In(time.Hour), emq.InLane("x"), emq.WithHeader("n", "1"))
+		for _, text := range []string{"two", "three"} {
+			if holder := replaces(t, s, latest{"a", text}, emq.In(2*time.Hour), emq.InLane("y"), emq.WithHeader("n", text)); holder != first.ID {
+				t.Errorf("the holder is %q, want %q", holder, first.ID)
+			}
+		}
+		if c := s.counts(t, "unique"); c.Scheduled != 1 || c.Pending != 0 {
+			t.Errorf("%+v", c)
+		}
+		replaces(t, s, latest{"a", "four"}, emq.InLane("z"), emq.WithHeader("n", "4"))
+		type ran struct{ id, lane, header, text string }
+		seen, finish := make(chan ran, 4), make(chan struct{})
+		run(t, s.Client, emq.WorkerConfig{Logger: new(logbook).logger()}, emq.Handle(func(ctx context.Context, l latest) error {
+			info, _ := emq.InfoFrom(ctx)
+			seen <- ran{string(info.ID), info.Lane, info.Headers["n"], l.Text}
+			<-finish
+			return nil
+		}), emq.Handle(func(_ context.Context, l latestOne) error {
+			seen <- ran{text: l.Text}
+			<-finish
+			return nil
+		}))
+		if got, want := <-seen, (ran{string(first.ID), "z", "4", "four"}); got != want {
+			t.Errorf("it ran as %+v, want %+v", got, want)
+		}
+		put(t, s, latest{"a", "five"}, emq.In(time.Hour)) // the first runs, and its key is free
+		put(t, s, latestOne{"a", "six"})
+		<-seen
+		conflicts(t, s, latestOne{"a", "seven"}) // it runs, and holds its key
+		close(finish)
+		eventually(t, "both complete", func() bool { return s.counts(t, "unique").Totals["completed"] == 2 })
+		if c := s.counts(t, "unique"); c.Scheduled != 1 || c.Pending != 0 {
+			t.Errorf("%+v", c)
+		}
+	})
+}
+
+func TestInOneBatchTheLastJobOfADebouncedKeyWins(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		receipts, err := s.Enqueue(t.Context(), emq.New(latest{"a", "one"}), emq.New(latest{"a", "two"}), emq.New(latest{"b", "one"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if receipts[0].Status != emq.Enqueued || receipts[1].Status != emq.Replaced || receipts[1].Holder != receipts[0].ID || receipts[2].Status != emq.Enqueued {
+			t.Errorf("%v", receipts)
+		}
+	})
+}
+
+func TestAWindowIsNotDebounced(t *testing.T) {
+	if err := emq.New(everLater{"a"}).Err(); !errors.Is(err, emq.ErrInvalid) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestInOneBatchTheFirstJobOfAUniqueKeyWins(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		receipts, err := s.Enqueue(t.Context(), emq.New(untilDone{"a"}), emq.New(untilDone{"a"}), emq.New(untilDone{"b"}))
@@ -147,7 +236,8 @@ func TestAnEnqueueWhoseReplyIsLostIsOneJob(t *testing.T) {
 	client := openClient(t, p.URL())
 	put(t, client, left{}) // what a client says once for each queue is said
 	put(t, client, untilDone{"before"})
-	put(t, client, left{}, emq.In(time.Hour)) // and both scripts are loaded: else what is lost is NOSCRIPT
+	put(t, client, left{}, emq.In(time.Hour)) // and the scripts are loaded: else what is lost is NOSCRIPT
+	put(t, client, latest{"x", "first"}, emq.In(time.Hour))
 	p.losing(times(2, admits))
 	id, err := client.NewID()
 	if err != nil {
@@ -162,10 +252,12 @@ func TestAnEnqueueWhoseReplyIsLostIsOneJob(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, receipts, err)
 		}
 	}
-	if lost := p.losing(nil); lost != 8 {
-		t.Errorf("%d replies were lost, want 8", lost)
+	p.losing(times(2, admits))
+	replaces(t, client, latest{"x", "second"}, emq.In(time.Hour))
+	if lost := p.losing(nil); lost != 10 {
+		t.Errorf("%d replies were lost, want 10", lost)
 	}
-	if l, u := s.counts(t, "left"), s.counts(t, "unique"); l.Pending != 3 || l.Scheduled != 2 || u.Pending != 2 {
+	if l, u := s.counts(t, "left"), s.counts(t, "unique"); l.Pending != 3 || l.Scheduled != 2 || u.Pending != 2 || u.Scheduled != 1 {
 		t.Errorf("%+v %+v", l, u)
 	}
 	// a batch that is cut in the middle

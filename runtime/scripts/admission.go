@@ -21,6 +21,7 @@ type NewJob struct {
 	Unique     string        // the unique key; empty: none
 	Window     time.Duration // hold the key for this long, whatever becomes of the job
 	UntilStart bool          // free the key at the first claim
+	Debounce   bool          // replace what a holder that waits says; not with a Window
 
 	Delay time.Duration // due after this, on the server's clock
 	At    time.Time     // due then; the zero time is now
@@ -29,9 +30,9 @@ type NewJob struct {
 
 // Admission is the answer of the door.
 type Admission struct {
-	Status string // "enqueued", "duplicate", "conflict"
+	Status string // "enqueued", "duplicate", "conflict", "replaced"
 	Src    string // duplicate: the mark of the call that wrote the row
-	Holder string // conflict: the job that holds the unique key
+	Holder string // conflict, replaced: the job that holds the unique key
 }
 
 func (q *Queue) admission(j *NewJob) call {
@@ -42,14 +43,19 @@ func (q *Queue) admission(j *NewJob) call {
 	}
 	args := make([]string, 0, 13+len(j.Fields))
 	args = append(args, j.ID, rueidis.BinaryString(j.Payload), q.keys.Base(), j.Src, j.Unique, window, j.Lane)
-	if j.Later {
+	switch {
+	case j.Later && j.At.IsZero():
 		name = "schedule"
-		if j.At.IsZero() {
-			args = append(args, "in", ms(j.Delay))
-		} else {
-			// up to the next whole millisecond: a job is never early
-			args = append(args, "at", strconv.FormatInt(j.At.Add(time.Millisecond-1).UnixMilli(), 10))
-		}
+		args = append(args, "in", ms(j.Delay))
+	case j.Later:
+		name = "schedule"
+		// up to the next whole millisecond: a job is never early
+		args = append(args, "at", strconv.FormatInt(j.At.Add(time.Millisecond-1).UnixMilli(), 10))
+	case j.Debounce:
+		args = append(args, "now", "")
+	}
+	if j.Debounce {
+		name = "debounce"
 	}
 	args = append(args, j.Fields...)
 	if j.Unique != "" && window == "" {
@@ -65,7 +71,7 @@ func (q *Queue) admission(j *NewJob) call {
 	return q.prepare(name, j.ID, last, args...)
 }
 
-// Enqueue admits one job: enqueue.lua or schedule.lua. Safe to repeat with the same Src.
+// Enqueue admits one job: enqueue.lua, schedule.lua or debounce.lua. Safe to repeat with the same Src.
 func (q *Queue) Enqueue(ctx context.Context, j NewJob) (Admission, error) {
 	return q.readAdmission(j.ID, q.run(ctx, q.admission(&j)))
 }
@@ -91,7 +97,7 @@ func (q *Queue) readAdmission(id string, res rueidis.RedisResult) (Admission, er
 		return Admission{Status: words[0]}, nil
 	case len(words) == 2 && words[0] == "duplicate":
 		return Admission{Status: words[0], Src: words[1]}, nil
-	case len(words) == 2 && words[0] == "conflict":
+	case len(words) == 2 && (words[0] == "conflict" || words[0] == "replaced"):
 		return Admission{Status: words[0], Holder: words[1]}, nil
 	}
 	return Admission{}, q.wrap("enqueue", id, fmt.Errorf("unexpected answer %q", words))

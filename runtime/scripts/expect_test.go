@@ -21,44 +21,79 @@ func (e enqueue) expect(m *model, now stamp) answer {
 	}
 	if e.Unique != "" {
 		if id := m.holder(e.Unique); id != "" {
-			return answer{Says: "conflict " + id}
+			return answer{Says: e.meets(m, m.jobs[id], now) + " " + id}
 		}
 	}
 	if most, err := strconv.Atoi(m.meta["max_len"]); err == nil &&
 		len(m.members("pending"))+m.inLanes()+len(m.members("schedule")) >= most {
 		return answer{Says: "EMQFULL"}
 	}
-	j := &modelJob{id: e.ID, text: map[string]string{"payload": string(e.Payload), "src": e.Src}}
-	for f := range slices.Chunk(e.Fields, 2) {
-		j.text[f[0]] = f[1]
-	}
-	if e.Lane != "" {
-		j.text["group"] = e.Lane
-	}
+	j := &modelJob{id: e.ID, text: e.text()}
 	if e.Unique != "" {
 		l := modelLock{holder: e.ID}
 		if e.Window > 0 {
 			l.until = now + millis(e.Window)
-		} else {
-			j.text["unique"] = e.Unique
-			if e.UntilStart {
-				j.text["unique_until"] = "start"
-			}
 		}
 		m.locks[e.Unique] = l
 	}
 	m.jobs[e.ID] = j
+	e.list(m, j, now)
+	return answer{Says: "enqueued"}
+}
+
+// text is what the row says of the job beside its state.
+func (e enqueue) text() map[string]string {
+	text := map[string]string{"payload": string(e.Payload), "src": e.Src}
+	for f := range slices.Chunk(e.Fields, 2) {
+		text[f[0]] = f[1]
+	}
+	if e.Lane != "" {
+		text["group"] = e.Lane
+	}
+	if e.Unique != "" && e.Window == 0 {
+		text["unique"] = e.Unique
+		if e.UntilStart {
+			text["unique_until"] = "start"
+		}
+	}
+	return text
+}
+
+// list puts the job where it waits.
+func (e enqueue) list(m *model, j *modelJob, now stamp) {
 	switch {
 	case !e.Later:
 		m.ready(j)
-		return answer{Says: "enqueued"}
+		return
 	case e.At.IsZero():
 		m.park(j, now+millis(e.Delay))
 	default:
 		m.park(j, stamp(e.At.UnixMilli()))
 	}
 	m.announce("scheduled", j, -1, "")
-	return answer{Says: "enqueued"}
+}
+
+// meets is an enqueue whose unique key has a holder, which is nil for a window that has outlived its job.
+func (e enqueue) meets(m *model, j *modelJob, now stamp) string {
+	if !e.Debounce || j == nil {
+		return "conflict"
+	}
+	if j.text["replaced"] == e.ID {
+		return "replaced"
+	}
+	said := e.text()
+	if j.state != "pending" && j.state != "scheduled" || j.text["unique"] != e.Unique || j.text["kind"] != said["kind"] {
+		return "conflict"
+	}
+	for _, f := range []string{"v", "headers", "max", "group", "unique_until", "lapsed", "last_error"} {
+		delete(j.text, f)
+	}
+	delete(said, "src")
+	maps.Copy(j.text, said)
+	j.text["replaced"] = e.ID
+	j.forgiven, j.lapses, j.due = j.attempts, 0, 0
+	e.list(m, j, now)
+	return "replaced"
 }
 
 func (c claim) expect(m *model, now stamp) answer {

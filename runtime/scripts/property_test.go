@@ -110,11 +110,14 @@ func (h *history) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"enqueue": func(t *rapid.T) {
 			e := inLane(job.Draw(t, "job"), rapid.SampledFrom(propertyLanes).Draw(t, "lane"))
-			switch rapid.IntRange(0, 4).Draw(t, "unique") {
+			switch rapid.IntRange(0, 5).Draw(t, "unique") {
 			case 0:
 				e.Unique = uniqueKeyName
 			case 1:
 				e.Unique, e.UntilStart = uniqueKeyName, true
+			case 5:
+				e.Unique, e.Debounce, e.Payload = uniqueKeyName, true, []byte("debounced "+e.ID)
+				e.UntilStart = rapid.Bool().Draw(t, "until start")
 			case 2:
 				e.Unique, e.Window = uniqueKeyName, 2*time.Hour+3*time.Minute
 			}

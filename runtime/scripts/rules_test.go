@@ -17,6 +17,7 @@ import (
 // everything takes every transition once, on a queue where each of them has something to do.
 func everything(s *scene) {
 	s.all(only(jobA), onlyUntilStart(jobN(1)), later(jobB, delay), onlyFor(jobN(2), delay))
+	s.all(debounced(jobN(3)), debounced(jobN(4)).parked(), debounced(jobN(5)).in("a"), debounced(jobN(6)).in("b"), debounced(jobN(7)).parked().in("b"), debounced(jobN(8)))
 	s.all(setMeta("concurrency", "9"), setMeta("rate_max", "1000"), setMeta("rate_ms", "3600000"))
 	s.pass(delay2)
 	s.all(setMeta("events", "1"))

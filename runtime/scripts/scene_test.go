@@ -226,7 +226,8 @@ func (c scenario) play(s *target) (failed string) {
 func suite() map[string][]scenario {
 	return map[string][]scenario{
 		"settle": settleScenarios(), "again": againScenarios(), "verbs": verbScenarios(),
-		"unique": uniqueScenarios(), "limits": limitScenarios(), "wake": wakeScenarios(),
+		"debounce": debounceScenarios(),
+		"unique":   uniqueScenarios(), "limits": limitScenarios(), "wake": wakeScenarios(),
 		"reap": reapScenarios(), "orphans": orphanScenarios(), "keep": keepScenarios(),
 		"admit": admitScenarios(), "lanes": laneScenarios(), "bulk": bulkScenarios(), "read": readScenarios(),
 		"announce": announceScenarios(), "handling": handlingScenarios(),

@@ -226,16 +226,35 @@ func (r *reader) list(a directive.Arg, check func(string) error) (out []model.Gi
 	return out
 }
 
+// unique reads done or start, either with debounce as the last word, or a duration.
 func (r *reader) unique(a directive.Arg) model.Given[model.Unique] {
+	items := a.Items()
+	u, p := uniqueMode(items[0])
+	if u.Debounce = len(items) > 1; u.Debounce && p == nil {
+		_, p = items[1].OneOf("debounce")
+		switch {
+		case p != nil && strings.HasPrefix(p.Hint, "it is"):
+			p.Hint = "the word after the comma is debounce"
+		case p == nil && len(items) > 2:
+			p = &directive.Problem{At: items[2].ValueAt, Code: diag.BadWord, Text: "unique: there is nothing to say after debounce"}
+		case p == nil && u.Mode == "window":
+			p = &directive.Problem{At: items[1].ValueAt, Code: diag.BadWord, Text: "unique: a key that is held for a time cannot be debounced",
+				Hint: "write done,debounce or start,debounce"}
+		}
+	}
+	return valued(r, a, u, p)
+}
+
+func uniqueMode(a directive.Arg) (model.Unique, *directive.Problem) {
 	if a.Value != "" && strings.ContainsAny(a.Value[:1], "0123456789+-.") {
 		d, p := a.Duration()
-		return valued(r, a, model.Unique{Mode: "window", Window: d}, p)
+		return model.Unique{Mode: "window", Window: d}, p
 	}
 	mode, p := a.OneOf("done", "start")
 	if p != nil && strings.HasPrefix(p.Hint, "it is") {
-		p.Hint = "it is done, start, or a duration"
+		p.Hint = "it is done, start, either with debounce as in done,debounce, or a duration"
 	}
-	return valued(r, a, model.Unique{Mode: mode}, p)
+	return model.Unique{Mode: mode}, p
 }
 
 // was reads //emq:was; it answers nil for one without a type or a version.

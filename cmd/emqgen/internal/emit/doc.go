@@ -38,7 +38,7 @@ func enqueueDoc(j *model.Job, typeText func(types.Type) string) []string {
 	}
 	var more []string
 	if u, ok := j.EffectiveUnique(); ok {
-		more = append(more, uniqueDoc(u)+", nothing is enqueued: the receipt", "has the status [emq.Conflict] and names the holder.")
+		more = append(more, uniqueDoc(u)...)
 	}
 	if j.Returns != nil {
 		result := typeText(j.Returns)
@@ -53,14 +53,23 @@ func enqueueDoc(j *model.Job, typeText func(types.Type) string) []string {
 	return lines
 }
 
-func uniqueDoc(u model.Unique) string {
-	switch u.Mode {
-	case "start":
-		return "While another job with its unique key has not started"
-	case "window":
-		return fmt.Sprintf("For %s after another job took its unique key", directive.Short(u.Window))
+// uniqueDoc says what becomes of a job whose unique key is held.
+func uniqueDoc(u model.Unique) []string {
+	when := "While another job holds its unique key"
+	switch {
+	case u.Debounce:
+		lines := []string{"While another job with its unique key waits, that job takes over this payload and", "time: the receipt has the status [emq.Replaced] and names it."}
+		if u.Mode == "start" {
+			return lines
+		}
+		lines[1] += " While it runs, nothing"
+		return append(lines, "is enqueued: the status is [emq.Conflict].")
+	case u.Mode == "start":
+		when = "While another job with its unique key has not started"
+	case u.Mode == "window":
+		when = fmt.Sprintf("For %s after another job took its unique key", directive.Short(u.Window))
 	}
-	return "While another job holds its unique key"
+	return []string{when + ", nothing is enqueued: the receipt", "has the status [emq.Conflict] and names the holder."}
 }
 
 // handleDoc is the comment of HandleX.

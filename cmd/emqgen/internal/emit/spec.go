@@ -104,13 +104,17 @@ func (f *file) backoff(b directive.Backoff) *jen.Statement {
 }
 
 func (f *file) uniqueMode(u model.Unique) *jen.Statement {
-	switch u.Mode {
-	case "start":
-		return f.emq("UntilStart").Call()
-	case "window":
+	if u.Mode == "window" {
 		return f.emq("ForWindow").Call(f.duration(u.Window))
 	}
-	return f.emq("UntilDone").Call()
+	mode := f.emq("UntilDone").Call()
+	if u.Mode == "start" {
+		mode = f.emq("UntilStart").Call()
+	}
+	if u.Debounce {
+		mode.Dot("Debounced").Call()
+	}
+	return mode
 }
 
 // uniqueKey is the function that makes the key of a payload. A MarshalText that fails gives an empty

@@ -67,14 +67,18 @@ type Queue struct {
 
 // Unique is the value of unique=.
 type Unique struct {
-	Mode   string // done, start, or window
-	Window time.Duration
+	Mode     string // done, start, or window
+	Window   time.Duration
+	Debounce bool
 }
 
 // String is the value as it is declared.
 func (u Unique) String() string {
 	if u.Mode == "window" {
 		return directive.Short(u.Window)
+	}
+	if u.Debounce {
+		return u.Mode + ",debounce"
 	}
 	return u.Mode
 }
