@@ -4,19 +4,20 @@
 GO           ?= go
 PKGS         ?= ./...
 TESTFLAGS    ?=
-# A pinned linter in a module of its own (tools/go.mod), so that it never enters the product's go.mod.
+# Pinned linters in a module of their own (tools/go.mod), so that they never enter the product's go.mod.
 STATICCHECK  := $(GO) tool -modfile=tools/go.mod staticcheck
+REVIVE       := $(GO) tool -modfile=tools/go.mod revive
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test lint fmt vet staticcheck tidy generated generate race redis-server bench quickstart
+.PHONY: help test lint fmt vet staticcheck revive tidy generated generate race redis-server bench quickstart
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: redis-server lint generated race ## all that must hold: lint, generated files, every test under the race detector
 
-lint: fmt vet staticcheck tidy ## gofmt, go vet, staticcheck, go.mod as go mod tidy leaves it
+lint: fmt vet staticcheck revive tidy ## gofmt, go vet, staticcheck, revive on generated files, go.mod as go mod tidy leaves it
 
 fmt:
 	@out=$$(gofmt -l -s .); if [ -n "$$out" ]; then echo "not formatted (gofmt -s -w):"; echo "$$out"; exit 1; fi
@@ -26,6 +27,9 @@ vet:
 
 staticcheck:
 	$(STATICCHECK) $(PKGS)
+
+revive:
+	$(REVIVE) -config revive.toml -set_exit_status $$(find examples -name emq_gen.go)
 
 tidy:
 	$(GO) mod tidy -diff

@@ -182,17 +182,19 @@ func TestGoldenOutputCompilesAndVets(t *testing.T) {
 	if err != nil {
 		t.Fatalf("gofmt: %v\n%s", err, fmtOut)
 	}
-	staticcheck(t, dir)
+	lint(t, dir)
 }
 
-// staticcheck holds the generated files of a module against the rules for files that are written by
-// hand: it takes the header away first, because generated files are let off most of them.
-func staticcheck(t *testing.T, dir string) {
+// lint holds the generated files of a module against the rules for files that are written by hand: it
+// takes the header away first, because generated files are let off most of them.
+func lint(t *testing.T, dir string) {
 	t.Helper()
+	var generated []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Name() != "emq_gen.go" {
 			return err
 		}
+		generated = append(generated, path)
 		src, err := os.ReadFile(path)
 		_, byHand, _ := bytes.Cut(src, []byte("\n"))
 		write(t, path, byHand)
@@ -201,13 +203,24 @@ func staticcheck(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := filepath.Join(t.TempDir(), "staticcheck")
-	build := exec.Command("go", "build", "-o", tool, "honnef.co/go/tools/cmd/staticcheck")
+	config, err := filepath.Abs("../../revive.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runLinter(t, dir, "honnef.co/go/tools/cmd/staticcheck", "-checks", "all,-ST1000", "-tests=false", "./...") // the package's doc is the user's
+	runLinter(t, dir, "github.com/mgechev/revive", append([]string{"-config", config}, generated...)...)
+}
+
+// runLinter runs one of the pinned linters and reports what it finds in generated files.
+func runLinter(t *testing.T, dir, pkg string, args ...string) {
+	t.Helper()
+	tool := filepath.Join(t.TempDir(), path.Base(pkg))
+	build := exec.Command("go", "build", "-o", tool, pkg)
 	build.Dir = "../../tools" // where its version is pinned
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	cmd := exec.Command(tool, "-checks", "all,-ST1000", "-tests=false", "./...") // the package's doc is the user's
+	cmd := exec.Command(tool, args...)
 	cmd.Dir, cmd.Env = dir, goEnviron()
 	out, err := cmd.CombinedOutput()
 	var findings *exec.ExitError
@@ -217,7 +230,7 @@ func staticcheck(t *testing.T, dir string) {
 	for line := range strings.Lines(string(out)) {
 		ofTheUser := strings.Contains(line, ".go:") && !strings.Contains(line, "emq_gen.go") || strings.Contains(line, "Snake_Case")
 		if !ofTheUser {
-			t.Errorf("staticcheck: %s", line)
+			t.Errorf("%s: %s", path.Base(pkg), line)
 		}
 	}
 }
