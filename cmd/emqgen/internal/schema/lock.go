@@ -37,6 +37,7 @@ type Kind struct {
 	Version  int                `json:"version"`
 	Aliases  []string           `json:"aliases,omitempty"`
 	From     []string           `json:"from,omitempty"`
+	Held     string             `json:"unique_for,omitempty"` // as unique= says it, also by default
 	Unique   []string           `json:"unique,omitempty"`
 	Lane     string             `json:"lane,omitempty"`
 	Redacted []string           `json:"redacted,omitempty"`
@@ -70,6 +71,9 @@ func kindOf(p *model.Package, j *model.Job) Kind {
 	k := Kind{
 		Kind: j.Kind.Value, Queue: j.Queue.Name.Value, Type: j.Name, Version: j.Version.Value,
 		Aliases: sorted(j.Aliases), From: sorted(j.From), Redacted: j.Redacted(), Payload: Of(j.Type, p.Types),
+	}
+	if u, ok := j.EffectiveUnique(); ok {
+		k.Held = u.String()
 	}
 	for _, f := range j.UniqueFields() {
 		k.Unique = append(k.Unique, f.JSON)
