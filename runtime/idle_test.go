@@ -30,7 +30,7 @@ func TestRunUntilIdleRunsAllThatCanRunNowAndNoMore(t *testing.T) {
 					if info, _ := emq.InfoFrom(ctx); info.Attempt < 3 {
 						return emq.RetryIn(0, errors.New("again at once"))
 					}
-					_, err := emq.Enqueue(ctx, client, later{j.N})
+					_, err := emq.Enqueue(ctx, client, later(j))
 					return err
 				}),
 				emq.Handle(func(_ context.Context, j later) error {

@@ -11,7 +11,7 @@ import (
 // generatedNames reports names of generated code that the package has already, and those that meet
 // each other.
 func generatedNames(p *model.Package, diags *diag.List) {
-	if len(p.Jobs) == 0 {
+	if !p.Generates() {
 		return
 	}
 	seen := map[string]model.Name{}

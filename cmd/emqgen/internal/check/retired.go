@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
@@ -38,10 +37,6 @@ func retired(pkgs []*model.Package, diags *diag.List) {
 				continue
 			}
 			seen[at] = x
-			if len(p.Jobs) == 0 {
-				diags.Warnf(x.Pos, diag.RetiredUnbound, fmt.Sprintf("pass emq.Retired(%q, %q) to emq.NewWorker until nothing is left of it", at.queue, at.kind),
-					"this package has no jobs, so it gets no Bind by which a worker would discard what is left of kind %s", at.kind)
-			}
 		}
 	}
 }

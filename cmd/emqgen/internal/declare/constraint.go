@@ -38,6 +38,11 @@ func constraintOf(f *load.File) string {
 	return all.String()
 }
 
+// tagsOf are the words of a constraint.
+func tagsOf(expr string) []string {
+	return strings.FieldsFunc(expr, func(r rune) bool { return strings.ContainsRune("!&|() ", r) })
+}
+
 // nameTags are the tags that a file's name asks for, as the go command reads it.
 func nameTags(name string) []string {
 	name = strings.TrimSuffix(name, ".go")

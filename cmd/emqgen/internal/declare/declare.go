@@ -54,6 +54,7 @@ func Read(src *load.Package, diags *diag.List) *Draft {
 			}
 			said = true
 		})
+		d.variants(f)
 	}
 	d.attach()
 	d.constraint()
@@ -242,6 +243,28 @@ func (d *Draft) elsewhere(f *load.File, report func(pos token.Position, name str
 		for _, c := range group.List {
 			if dir, ok, _ := directive.Parse(c.Text); ok {
 				report(d.place(c.Pos()), dir.Name)
+			}
+		}
+	}
+}
+
+// variants refuses jobs that a file for another target declares once more: one generated file serves
+// the package, and would be of one of the two.
+func (d *Draft) variants(f *load.File) {
+	at := locate(f)
+	for _, group := range f.AST.Comments {
+		decl := at.types[group]
+		if decl == nil {
+			continue
+		}
+		for _, c := range group.List {
+			dir, ok, _ := directive.Parse(c.Text)
+			i := slices.IndexFunc(d.Model.Jobs, func(j *model.Job) bool { return j.Name == decl.spec.Name.Name })
+			if ok && dir.Name == "job" && i >= 0 {
+				d.diags.Errorf(d.place(c.Pos()), diag.Constraints,
+					"declare the struct once, in a file that is built for all, and keep what differs in the handler or in other types",
+					"job %s is declared for %s here, and for %s at %s: one generated file serves the package",
+					decl.spec.Name.Name, orAll(constraintOf(f)), orAll(constraintOf(d.jobs[d.Model.Jobs[i]].file)), diag.Place(d.Model.Jobs[i].Pos, d.Source.Dir))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/types"
 	"path"
+	"slices"
 	"strconv"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
@@ -134,6 +135,11 @@ func (d *Draft) scope() (scope, imports model.Names) {
 			d.declared(f, scope)
 		}
 	}
+	for _, f := range d.Source.Others {
+		if d.meets(f) {
+			d.declared(f, scope)
+		}
+	}
 	for _, f := range d.Source.Files {
 		for _, imp := range f.AST.Imports {
 			if imp.Name != nil {
@@ -146,6 +152,12 @@ func (d *Draft) scope() (scope, imports model.Names) {
 		}
 	}
 	return scope, imports
+}
+
+// meets says whether a file that is not built here is built together with the generated file elsewhere.
+// A generated file with a constraint of its own may well have a stand-in for other targets.
+func (d *Draft) meets(f *load.File) bool {
+	return f.AST.Name.Name == d.Source.Name && d.Model.Constraint == "" && !slices.Contains(tagsOf(constraintOf(f)), "ignore")
 }
 
 // declared adds the names that a file declares for its package. Tests are not type-checked, but what

@@ -77,7 +77,6 @@ const (
 	BadFrom        Code = 66
 	RetiredAlive   Code = 67
 	NotServed      Code = 68
-	RetiredUnbound Code = 69
 
 	LockFile      Code = 70
 	FieldGone     Code = 71

@@ -44,22 +44,40 @@ func File(p *model.Package) (out []byte, err error) {
 		f.HeaderComment("//go:build " + p.Constraint)
 	}
 	f.preamble()
-	f.queues()
-	f.producerInterface()
-	f.handlers()
-	for _, j := range p.Jobs {
-		f.spec(j)
-		f.result(j)
-		f.logValue(j)
+	if len(p.Jobs) > 0 {
+		f.jobs()
+	} else {
+		f.onlyRetired()
 	}
-	f.producerMethods()
-	f.guard()
 	f.nameImports()
 	var b bytes.Buffer
 	if err := f.Render(&b); err != nil {
 		return nil, fmt.Errorf("internal error while printing %s: %w", p.Path, err)
 	}
 	return groupImports(b.Bytes()), nil
+}
+
+// jobs declares everything of a package with jobs.
+func (f *file) jobs() {
+	f.queues()
+	f.producerInterface()
+	f.handlers()
+	for _, j := range f.pkg.Jobs {
+		f.spec(j)
+		f.result(j)
+		f.logValue(j)
+	}
+	f.producerMethods()
+	f.guard()
+}
+
+// onlyRetired declares what a package has whose last job is gone: a binding without a handler.
+func (f *file) onlyRetired() {
+	f.Add(doc(
+		fmt.Sprintf("%s binds the retired kinds of this package, for [emq.NewWorker]: what is left of", f.pkg.BindName()),
+		"them is discarded.",
+	))
+	f.bindFunc(f.pkg.BindName(), "", func(g *jen.Group) { f.retired(g, f.pkg.Retired) })
 }
 
 // emq is a name of the runtime.
@@ -196,7 +214,11 @@ func (f *file) queueHandler(q *model.Queue, handler, bind string, others []*mode
 }
 
 func (f *file) bindFunc(name, handler string, parts func(*jen.Group)) {
-	f.Func().Id(name).Params(jen.Id("h").Id(handler)).Add(f.emq("Binding")).Block(
+	var params []jen.Code
+	if handler != "" {
+		params = append(params, jen.Id("h").Id(handler))
+	}
+	f.Func().Id(name).Params(params...).Add(f.emq("Binding")).Block(
 		jen.Return(f.emq("Bind").CustomFunc(jen.Options{Open: "(", Close: ")", Separator: ",", Multi: true}, parts)),
 	)
 	f.Line()

@@ -225,7 +225,7 @@ func (r *run) files(pkgs []*model.Package, dirs []string) ([]*output.File, error
 // code makes the generated file of a directory; p is nil if nothing is declared there.
 func (r *run) code(dir string, p *model.Package) (*output.File, error) {
 	f := &output.File{Path: filepath.Join(dir, load.Output)}
-	if p != nil && len(p.Jobs) > 0 {
+	if p != nil && p.Generates() {
 		src, err := emit.File(p)
 		if err != nil {
 			r.diags.Errorf(token.Position{}, diag.Internal, "please report it with the package that it happens for", "%v", err)

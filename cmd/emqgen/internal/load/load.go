@@ -44,6 +44,7 @@ type Package struct {
 	Fset            *token.FileSet
 	Files           []*File // built here; our own output is left out
 	Excluded        []*File // not built here, but with something like a directive in them
+	Others          []*File // not built here either, whatever is in them: what they declare is taken
 	Tests           []*File // test files, as far as they parse
 	Types           *types.Package
 	TypeErrors      []types.Error
@@ -143,8 +144,9 @@ func parsePackage(cfg Config, p *packages.Package) (*Package, []Fault, error) {
 	}
 	var faults []Fault
 	pkg.Files, faults = parse(pkg.Fset, built)
-	// Of files that are not built here only the comments matter: what does not parse is no fault.
-	pkg.Excluded, _ = parse(pkg.Fset, filter(excluded, speaks))
+	// Of files that are not built here only comments and names matter: what does not parse is no fault.
+	pkg.Others, _ = parse(pkg.Fset, excluded)
+	pkg.Excluded = filter(slices.Clone(pkg.Others), speaks)
 	pkg.Tests, _ = parse(pkg.Fset, tests)
 	faults = append(faults, pkg.settleName()...)
 	if len(faults) > 0 {

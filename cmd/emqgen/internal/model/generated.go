@@ -36,6 +36,9 @@ func (p *Package) QueueBindName(q *Queue) string { return "Bind" + p.Prefix.Valu
 
 // GeneratedNames lists the exported names of the generated file.
 func (p *Package) GeneratedNames() []Name {
+	if len(p.Jobs) == 0 {
+		return []Name{{Text: p.BindName()}}
+	}
 	list := []Name{{Text: p.ProducerName()}, {Text: p.NewProducerName()}, {Text: p.HandlerName()}, {Text: p.BindName()}}
 	for _, q := range p.Queues {
 		list = append(list, Name{q.ConstName(), q})
@@ -61,6 +64,9 @@ func (p *Package) taken(name string) bool {
 	_, imported := p.Imports[name]
 	return declared || imported
 }
+
+// Generates says whether the package gets a generated file: for its jobs, or for what is left of them.
+func (p *Package) Generates() bool { return len(p.Jobs)+len(p.Retired) > 0 }
 
 // RetiredOn lists the retired kinds of a queue.
 func (p *Package) RetiredOn(q *Queue) (kinds []*Retired) {
