@@ -34,6 +34,7 @@ type AuditReport struct {
 	Lanes   int  // lanes that had a wrong place in the ring, or none
 	Laned   bool // the number of jobs that wait in lanes was wrong
 	Unique  int  // unique keys whose holders were gone
+	Subkeys int  // logs of jobs whose rows were gone
 	Foreign int  // rows that are no jobs of emq: they are left alone
 }
 
@@ -136,6 +137,13 @@ func (a *audit) keys(ctx context.Context, keys []string) error {
 			return err
 		}
 		a.Unique += n
+	}
+	for pairs := range slices.Chunk(found.Subkeys, auditBatch) {
+		n, err := a.q.AuditSubkeys(ctx, a.o.DryRun, pairs)
+		if err != nil {
+			return err
+		}
+		a.Subkeys += n
 	}
 	for _, lane := range found.Waiting {
 		if err := a.list(ctx, "waiting", lane); err != nil {

@@ -118,6 +118,7 @@ var damages = []struct {
 	}, emq.AuditReport{Dropped: 6}},
 	{"a stray id in a lane", []string{"ZADD KEYg:b:pending 0 GHOST"}, emq.AuditReport{Dropped: 1, Laned: true}},
 	{"a stray unique key", []string{"SET KEYde:stray GHOST"}, emq.AuditReport{Unique: 1}},
+	{"logs of a job that is gone", []string{"RPUSH KEYjob:GHOST:logs line", "HSET KEYjob:GHOST:processed a 1"}, emq.AuditReport{Subkeys: 2}},
 	{"everything at once", []string{
 		"DEL KEYpending KEYg:b:pending KEYg:a:pending KEYring KEYdead KEYg:a:active", "SET KEYde:stray GHOST", "HSET KEYmeta laned 9", "ZADD KEYdead:at 1 GHOST",
 	}, emq.AuditReport{Pending: 7, Dead: 3, Slots: 1, Dropped: 1, Lanes: 1, Unique: 1, Laned: true}},
@@ -142,7 +143,7 @@ func TestAnAuditMendsWhatAHandHasDamaged(t *testing.T) {
 				q := s.Queue("chores")
 				dry, err := q.Audit(t.Context(), emq.AuditOptions{DryRun: true})
 				if err != nil || dry.Pending != d.want.Pending || dry.Dead != d.want.Dead || dry.Slots != d.want.Slots ||
-					dry.Dropped != d.want.Dropped || dry.Unique != d.want.Unique {
+					dry.Dropped != d.want.Dropped || dry.Unique != d.want.Unique || dry.Subkeys != d.want.Subkeys {
 					t.Errorf("a dry run: %+v, %v", dry, err)
 				}
 				if diff := cmp.Diff(before, s.dump(t, "chores")); diff != "" {

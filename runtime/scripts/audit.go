@@ -48,6 +48,7 @@ func (q *Queue) Scan(ctx context.Context, page func(keys []string) error) error 
 // Found is what the keys of a queue are, by their names.
 type Found struct {
 	Rows, Uniques, Waiting, Running []string // ids, unique keys, lanes
+	Subkeys                         []string // of jobs: ids and the keys' names, in pairs
 }
 
 // Sort tells what keys of the queue name. Lists and settings of the whole queue are left out.
@@ -55,8 +56,12 @@ func (q *Queue) Sort(keys []string) Found {
 	var f Found
 	for _, key := range keys {
 		name := strings.TrimPrefix(key, q.keys.Base())
-		if id, ok := strings.CutPrefix(name, "job:"); ok && !strings.Contains(id, ":") {
-			f.Rows = append(f.Rows, id)
+		if id, ok := strings.CutPrefix(name, "job:"); ok {
+			if id, sub, ok := strings.Cut(id, ":"); ok {
+				f.Subkeys = append(f.Subkeys, id, sub)
+			} else {
+				f.Rows = append(f.Rows, id)
+			}
 		} else if unique, ok := strings.CutPrefix(name, "de:"); ok {
 			f.Uniques = append(f.Uniques, unique)
 		} else if rest, ok := strings.CutPrefix(name, "g:"); ok {
@@ -138,6 +143,14 @@ func (q *Queue) AuditUnique(ctx context.Context, look bool, keys []string) (int,
 	args := append([]string{q.keys.Base(), whether(look)}, keys...)
 	n, err := q.run(ctx, q.prepare("audit_unique", "", "", args...)).AsInt64()
 	return int(n), q.wrap("audit_unique", "", err)
+}
+
+// AuditSubkeys deletes keys of jobs whose rows are gone, given as ids and names in pairs; it answers how many.
+// Safe to repeat.
+func (q *Queue) AuditSubkeys(ctx context.Context, look bool, pairs []string) (int, error) {
+	args := append([]string{q.keys.Base(), whether(look)}, pairs...)
+	n, err := q.run(ctx, q.prepare("audit_subkeys", "", "", args...)).AsInt64()
+	return int(n), q.wrap("audit_subkeys", "", err)
 }
 
 func whether(on bool) string {

@@ -362,6 +362,7 @@ var core = []string{
 	"promote leaves the jobs in the schedule",
 	"a settled job stays in its lane's active set", "a lane enters without its turn",
 	"a cancelled job in a lane is still counted", "a released job leaves its lane", "weights are not heard",
+	"what a drain takes from lanes is still counted", "a reassigned job is in no lane", "remove leaves the time of death",
 }
 
 func TestRandomHistoriesCatchMutations(t *testing.T) {

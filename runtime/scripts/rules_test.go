@@ -78,6 +78,10 @@ func everythingInBulk(s *scene) {
 	for _, list := range []string{"active", "schedule", "pending", "lane", "lanes", "dead", "completed"} {
 		s.all(drain{List: list, Lane: "a", Limit: 100, Guard: PausedOnly})
 	}
+	s.must("RPUSH", s.queue.keys.Row(jobN(199))+":logs", "line")
+	if n, err := s.queue.AuditSubkeys(context.Background(), false, []string{jobN(199), "logs"}); err != nil || n != 1 {
+		failf("audit_subkeys: %d, %v", n, err)
+	}
 	if gone, err := s.queue.Obliterate(context.Background(), PausedOnly, []string{s.key("metrics:completed")}); err != nil || !gone {
 		failf("obliterate: %t, %v", gone, err)
 	}
