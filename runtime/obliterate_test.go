@@ -55,7 +55,9 @@ func TestAnObliteratedQueueLeavesNoKey(t *testing.T) {
 				t.Errorf("not paused: %v", err)
 			}
 		}
-		s.do(t, "HSET", "emq:{chores}:meta", "paused", "1")
+		if err := s.Queue("chores").Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := q.Obliterate(ctx, emq.ObliterateOptions{}); !errors.Is(err, emq.ErrState) || !strings.Contains(err.Error(), "1 of its jobs run") {
 			t.Errorf("with a running job: %v", err)
 		}
@@ -106,7 +108,9 @@ func TestAnObliteratedQueueLeavesNoKey(t *testing.T) {
 func TestAQueueIntoWhichJobsKeepComingIsNotObliterated(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		put(t, s, chore{N: 1})
-		s.do(t, "HSET", "emq:{chores}:meta", "paused", "1")
+		if err := s.Queue("chores").Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		calls := 0
 		p, err := s.Queue("chores").Obliterate(t.Context(), emq.ObliterateOptions{Progress: func(emq.BulkProgress) {
 			put(t, s, chore{N: calls}, emq.In(time.Hour))
