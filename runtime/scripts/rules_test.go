@@ -51,6 +51,7 @@ func everything(s *scene) {
 	for _, e := range s.m.members("active") {
 		s.chatter(fenceOf(e.id, int64(s.m.jobs[e.id].attempts), s.m.jobs[e.id].text["by"]), 2, "a", "b", "c")
 	}
+	s.all(update{ID: jobB, Payload: []byte("new"), Version: 2, Kinds: []string{"mail.send"}})
 	s.readAll()
 	s.all(set("paused", "1"), set("paused", "", "concurrency", "", "rate_max", ""), rate(9, time.Hour))
 	s.lapse(5)
