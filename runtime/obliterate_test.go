@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/echomq/emq/internal/redistest"
 	emq "github.com/echomq/emq/runtime"
 )
 
@@ -129,4 +131,65 @@ func TestAQueueIntoWhichJobsKeepComingIsNotObliterated(t *testing.T) {
 			t.Errorf("when no job comes: %v, %v", err, s.keysOf(t, "chores"))
 		}
 	})
+}
+
+// On a cluster the keys of a queue are on one node, and only there can they be found.
+func TestAClusterIsAuditedAndObliterated(t *testing.T) {
+	t.Parallel()
+	nodes := []*redistest.Server{redistest.Start(t, "--cluster-enabled", "yes"), redistest.Start(t, "--cluster-enabled", "yes")}
+	command := func(n *redistest.Server, words ...string) {
+		t.Helper()
+		if _, err := n.Command(words...); err != nil {
+			t.Fatal(words, err)
+		}
+	}
+	command(nodes[0], "CLUSTER", "ADDSLOTSRANGE", "0", "8191")
+	command(nodes[1], "CLUSTER", "SET-CONFIG-EPOCH", "2")
+	command(nodes[1], "CLUSTER", "ADDSLOTSRANGE", "8192", "16383")
+	command(nodes[0], "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(nodes[1].Port))
+	for _, n := range nodes {
+		raw := outside(t, n.URL())
+		eventually(t, "the cluster serves", func() bool {
+			info, err := raw.Do(t.Context(), raw.B().Arbitrary("CLUSTER", "INFO").Build()).ToString()
+			return err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_size:2")
+		})
+	}
+	client := openClient(t, nodes[0].URL())
+	on := make(map[string]int)
+	for i := range 8 {
+		queue := fmt.Sprint("queue", i)
+		s := &store{Client: client, raw: outside(t, nodes[0].URL())}
+		put(t, s, elsewhere{Queue: queue})
+		put(t, s, elsewhere{Queue: queue}, emq.InLane("a"))
+		s.do(t, "DEL", "emq:{"+queue+"}:pending")
+		q := client.Queue(queue)
+		if report, err := q.Audit(t.Context(), emq.AuditOptions{}); err != nil || report.Pending != 1 || report.Rows != 2 {
+			t.Errorf("%s: %+v, %v", queue, report, err)
+		}
+		if err := q.Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := q.Obliterate(t.Context(), emq.ObliterateOptions{}); err != nil || p.Done != 2 {
+			t.Errorf("%s: %+v, %v", queue, p, err)
+		}
+		if n, err := s.do(t, "CLUSTER", "KEYSLOT", "emq:{"+queue+"}:").AsInt64(); err == nil {
+			on[fmt.Sprint(n > 8191)]++
+		}
+	}
+	for _, n := range nodes {
+		left, err := n.Command("DBSIZE")
+		if err != nil || left != ":0" && left != ":1" { // the version of the protocol
+			t.Errorf("%s keys are left, %v", left, err)
+		}
+	}
+	if len(on) != 2 {
+		t.Errorf("all queues are on one node: %v", on)
+	}
+}
+
+// elsewhere is a job of any queue.
+type elsewhere struct{ Queue string }
+
+func (e elsewhere) EmqSpec() emq.Spec[elsewhere] {
+	return emq.Spec[elsewhere]{Queue: e.Queue, Kind: "elsewhere", Attempts: 1, Timeout: time.Minute}
 }

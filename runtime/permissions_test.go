@@ -210,6 +210,30 @@ func TestAUserWithOnlyTheListedCommandsAndKeysCanDoEverything(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	// removing, replaying, repairing
+	parked, err := Enqueue(ctx, c, spaced{}, InLane("b"), In(time.Hour))
+	must(err)
+	if parked.Status == Enqueued {
+		must(q.Remove(ctx, parked.ID))
+	}
+	if _, err := Enqueue(ctx, c, modest{"moves"}, InLane("b")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = q.ReassignLane(ctx, "b", "")
+	must(err)
+	if _, err := server.Command("DEL", "emq:{modest}:pending"); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := q.Audit(ctx, AuditOptions{}); err != nil || report.Pending == 0 {
+		t.Errorf("audit: %+v, %v", report, err)
+	}
+	_, err = q.ReprocessAll(ctx, ReprocessOptions{})
+	must(err)
+	_, err = q.Drain(ctx, DrainOptions{Scheduled: true})
+	must(err)
+	must(q.Pause(ctx))
+	_, err = q.Obliterate(ctx, ObliterateOptions{})
+	must(err)
 	if err := refused.Load(); err != nil {
 		t.Errorf("something was refused: %v", err)
 	}
