@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/tools/go/packages"
 )
@@ -88,15 +89,22 @@ type source struct {
 }
 
 // gather loads what is needed, round by round, until nothing is missing: a package that is found not
-// to compile is read as source and may need further ones.
+// to compile is read as source and may need further ones. The modules of a round are asked at once.
 func (c *checker) gather() error {
 	for {
 		missing := c.missing()
 		if len(missing) == 0 {
 			return nil
 		}
-		for _, root := range slices.Sorted(maps.Keys(missing)) {
-			if err := c.fetch(root, slices.Sorted(maps.Keys(missing[root]))); err != nil {
+		roots := slices.Sorted(maps.Keys(missing))
+		loads := make([]loaded, len(roots))
+		var wg sync.WaitGroup
+		for i, root := range roots {
+			wg.Go(func() { loads[i] = c.load(root, slices.Sorted(maps.Keys(missing[root]))) })
+		}
+		wg.Wait()
+		for i, root := range roots { // in order, so that the same errors come in the same order
+			if err := c.take(root, loads[i]); err != nil {
 				return err
 			}
 		}
@@ -133,16 +141,28 @@ func (c *checker) missing() map[string]map[string]bool {
 	return out
 }
 
-// fetch loads imports by export data, and as source where that fails.
-func (c *checker) fetch(root string, paths []string) error {
+// loaded is the go command's answer for imports of one module.
+type loaded struct {
+	paths []string
+	found []*packages.Package
+	err   error
+}
+
+// load asks the go command for export data.
+func (c *checker) load(root string, paths []string) loaded {
 	found, err := packages.Load(&packages.Config{
 		Context: c.ctx, Dir: root, Env: c.cfg.Env, Fset: c.cfg.Fset,
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedModule | packages.NeedImports | packages.NeedTypes,
 	}, paths...)
-	if err != nil {
-		return rebuildHint(err)
+	return loaded{paths, found, err}
+}
+
+// take keeps export data, and reads as source what has none.
+func (c *checker) take(root string, l loaded) error {
+	if l.err != nil {
+		return rebuildHint(l.err)
 	}
-	for _, p := range found {
+	for _, p := range l.found {
 		for _, e := range p.Errors {
 			if err := rebuildHint(errors.New(e.Msg)); err.Error() != e.Msg {
 				return err
@@ -160,7 +180,7 @@ func (c *checker) fetch(root string, paths []string) error {
 			}
 		}
 	}
-	for _, path := range paths { // what the go command did not answer at all
+	for _, path := range l.paths { // what the go command did not answer at all
 		if c.exports[path] == nil && c.sources[path] == nil && c.broken[path] == "" {
 			c.broken[path] = "not found"
 		}
