@@ -8,26 +8,61 @@ import (
 )
 
 // beat is the heartbeat of one queue: at a third of the lease, one call for all jobs that run. It is the
-// last thing of a worker to stop.
+// last thing of a worker to stop. A job whose cancellation is notified has a heartbeat of its own at once,
+// which finds the cancellation in the row: the notice is only a hint.
 func (c *consumer) beat(ctx context.Context, ok func()) error {
+	defer c.w.client.listener.listen(&hearer{
+		channel: c.q.Channel("cancel"), heard: c.notice, renewed: func() {}, refused: func(error) {},
+	})()
 	t := time.NewTicker(c.w.cfg.Lease / 3)
 	defer t.Stop()
-	for {
-		if err := c.extendAll(ctx); err != nil {
+	for runs := c.registered(); ; {
+		if err := c.extend(ctx, runs); err != nil {
 			return err // the loop starts again soon: living jobs cannot wait for the next tick
 		}
 		ok()
 		select {
 		case <-t.C:
+			runs = c.registered()
+		case <-c.hurry:
+			runs = c.hurried()
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-func (c *consumer) extendAll(ctx context.Context) error {
+// mostNoticed bounds the notices that wait for a heartbeat; what is over it waits for the next one.
+const mostNoticed = 10_000
+
+// notice hears that a job, which may run anywhere, was cancelled.
+func (c *consumer) notice(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.noticed) < mostNoticed {
+		c.noticed[id] = true
+	}
+	signalOne(c.hurry)
+}
+
+// hurried gives the runs of this process whose cancellation was notified.
+func (c *consumer) hurried() []*run {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var runs []*run
+	for _, r := range c.runs {
+		if c.noticed[r.job.ID] {
+			runs = append(runs, r)
+		}
+	}
+	clear(c.noticed)
+	return runs
+}
+
+// extend gives runs a new lease, and takes what the server says of them.
+func (c *consumer) extend(ctx context.Context, runs []*run) error {
 	var alive []*run
-	for _, r := range c.registered() {
+	for _, r := range runs {
 		if !r.checkStuck() {
 			alive = append(alive, r)
 		}

@@ -30,6 +30,7 @@ type Client struct {
 	clientConfig
 
 	enqueuer Enqueuer // the client itself under its middleware
+	listener *listener
 
 	mu     sync.Mutex
 	queues map[string]*clientQueue
@@ -152,6 +153,7 @@ func newClient(ctx context.Context, r rueidis.Client, owned bool, cfg clientConf
 	if c.log == nil {
 		c.log = slog.Default()
 	}
+	c.listener = newListener(c)
 	c.observer = careful{c.observer, c.log}
 	c.enqueuer = door{c}
 	for i := len(cfg.middleware) - 1; i >= 0; i-- {
@@ -205,8 +207,9 @@ func newClientQueue(q *scripts.Queue) *clientQueue {
 }
 
 // Cancel ends a job that must not run, or not run on. One that waits is gone at once; the context of
-// one that runs is cancelled with ErrCancelled at its worker's next heartbeat, and it ends as cancelled
-// unless it completes first. ErrGone, ErrState (it has ended already). Safe to repeat.
+// one that runs is cancelled with ErrCancelled within milliseconds, for its worker is notified (and finds
+// the cancellation at its next heartbeat if the notice is lost), and it ends as cancelled unless it
+// completes first. ErrGone, ErrState (it has ended already). Safe to repeat.
 func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	if err := ref.check(); err != nil {
 		return err
@@ -219,6 +222,7 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 // first. Safe to repeat.
 func (c *Client) Close() {
 	c.closed.Do(func() {
+		c.listener.close()
 		if c.owned {
 			c.rueidis.Close()
 		}

@@ -2,7 +2,6 @@ package emq
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,8 +47,8 @@ func (b Binding) Deliver(ctx context.Context, info Info, version int, payload []
 		return err
 	}
 	if k.retain > 0 && d.Result != nil {
-		if _, err := json.Marshal(d.Result); err != nil {
-			return fmt.Errorf("the result cannot be encoded: %w", err)
+		if _, err := encodeResult(d.Result, defaultMaxPayload); err != nil {
+			return Dead(err)
 		}
 	}
 	return nil

@@ -31,6 +31,7 @@ type JobDetail struct {
 	Logs      int64           // how many lines its handlers have written by AppendLog; Queue.Logs has the last ones
 	Unique    string          // the unique key that it holds, or takes again when it is reprocessed
 	Cancelled bool            // somebody has cancelled it while it runs
+	Awaited   bool            // somebody waits, or has waited, for its end
 
 	EnqueuedAt time.Time // from the id: the producer's clock
 	Due        time.Time // when it is due, or was last due; zero if it was never scheduled
@@ -71,7 +72,7 @@ func (q *Queue) detail(id ID, d scripts.Detail) JobDetail {
 		Version: max(count(row["v"]), 1), Payload: []byte(row["payload"]),
 		Attempts: count(row["attempts"]), Forgiven: count(row["forgiven"]), MaxAttempts: count(row["max"]), Lapses: count(row["lapses"]),
 		LastError: row["last_error"], Progress: rawJSON(row["progress"]), Result: rawJSON(row["result"]),
-		Logs: int64(count(row["logs"])), Unique: row["unique"], Cancelled: row["cancel"] != "",
+		Logs: int64(count(row["logs"])), Unique: row["unique"], Cancelled: row["cancel"] != "", Awaited: row["awaited"] != "",
 		EnqueuedAt: id.Time(), Due: scripts.Instant(row["due"]), SettledAt: scripts.Instant(row["settled_at"]),
 	}
 	j.Counted = j.Attempts - j.Forgiven

@@ -25,6 +25,8 @@ var (
 	ErrStale = scripts.ErrStale
 	// ErrGone is a job that does not exist, or no longer does.
 	ErrGone = scripts.ErrGone
+	// ErrDead is a job that has become a dead letter, for somebody who waits for its result.
+	ErrDead = errors.New("emq: the job is dead")
 	// ErrState is a job in the wrong state for the verb.
 	ErrState = scripts.ErrState
 	// ErrLocked is a job or a key that another holder has.

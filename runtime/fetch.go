@@ -23,6 +23,9 @@ type consumer struct {
 	mu   sync.Mutex
 	runs map[scripts.Fence]*run
 
+	noticed map[string]bool // ids of jobs that were cancelled, until the heartbeat has seen to them
+	hurry   chan struct{}   // the heartbeat is to see to them now
+
 	// Waiting for work. A token that comes while every slot is taken belongs to another process.
 	waitMu sync.Mutex
 	full   bool // no slot is free, so tokens are of no use
@@ -40,6 +43,7 @@ func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
 	c := &consumer{
 		w: w, q: w.client.queue(name).Queue, kinds: make(map[string]*boundKind), share: w.slots.share(limit, own.Weight),
 		runs: make(map[scripts.Fence]*run), token: make(chan struct{}, 1),
+		noticed: make(map[string]bool), hurry: make(chan struct{}, 1),
 	}
 	c.pump = newPump(c)
 	c.settles = gather[scripts.Settle, scripts.Settled]{

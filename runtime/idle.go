@@ -149,7 +149,7 @@ func (d *idler) wait(ctx context.Context) {
 // beatNow and lookNow follow a clock that was moved by hand.
 func (w *Worker) beatNow() {
 	for _, c := range w.consumers {
-		if err := c.extendAll(w.life); err != nil && w.life.Err() == nil {
+		if err := c.extend(w.life, c.registered()); err != nil && w.life.Err() == nil {
 			w.log.Warn("emq: a heartbeat failed", "queue", c.q.Name(), "error", err)
 		}
 	}

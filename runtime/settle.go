@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -70,12 +71,31 @@ func (r *run) complete() *settlement {
 	var result []byte
 	if r.kind.retain > 0 && r.delivery.Result != nil {
 		var err error
-		if result, err = json.Marshal(r.delivery.Result); err != nil {
-			r.err = fmt.Errorf("the result cannot be encoded: %w", err)
-			return r.retry(r.kind.backoff.delay(r.info.Attempt, rand.Float64))
+		if result, err = encodeResult(r.delivery.Result, r.c.w.client.maxPayload); err != nil {
+			// another run would do the work once more, for the same
+			r.err = err
+			r.logger().Error("emq: the handler succeeded, but the job is a dead letter", "error", err)
+			return r.kill(err)
 		}
 	}
 	return &settlement{EventCompleted, nil, scripts.Completion(r.job.Fence, r.kind.retain, result), r.kind.retain == 0}
+}
+
+// encodeResult gives what is kept of a result, whose own method may do it, and panic.
+func encodeResult(result any, most int) (text []byte, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			text, err = nil, fmt.Errorf("the result cannot be kept: panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	text, err = json.Marshal(result)
+	if err == nil && len(text) > most {
+		err = fmt.Errorf("%w: it has %d bytes, at most %d: put it elsewhere, and return where it is", ErrTooLarge, len(text), most)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the result cannot be kept: %w", err)
+	}
+	return text, nil
 }
 
 func (r *run) retry(delay time.Duration) *settlement {

@@ -198,7 +198,7 @@ func (a answer) MarshalJSON() ([]byte, error) {
 	return []byte(`{"fine":true}`), nil
 }
 
-func TestAResultThatCannotBeEncodedFailsTheAttemptAndTheWorkerLives(t *testing.T) {
+func TestAResultThatCannotBeEncodedIsADeadLetterAndTheWorkerLives(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		refs := putMany(t, s, 2, func(i int) bad { return bad{i} })
 		run(t, s.Client, emq.WorkerConfig{Logger: new(logbook).logger(), Lease: 500 * time.Millisecond},
@@ -207,7 +207,7 @@ func TestAResultThatCannotBeEncodedFailsTheAttemptAndTheWorkerLives(t *testing.T
 			c := s.counts(t, "bad")
 			return c.Dead == 1 && c.Completed == 1
 		})
-		if row := s.row(t, refs[0]); !strings.Contains(row["last_error"], "no text for this result") || row["attempts"] != "2" {
+		if row := s.row(t, refs[0]); !strings.Contains(row["last_error"], "no text for this result") || row["attempts"] != "1" {
 			t.Errorf("the row is %v", row)
 		}
 		if row := s.row(t, refs[1]); row["result"] != `{"fine":true}` || row["state"] != "completed" {

@@ -173,19 +173,27 @@ func (p *Proxy) serve(client net.Conn) {
 		if err != nil {
 			return
 		}
-		f := p.decide(WordsOf(raw))
+		words := WordsOf(raw)
+		f := p.decide(words)
 		switch f {
 		case Cut:
 			return
 		case Refuse:
 			raw = []byte("*1\r\n$4\r\nPING\r\n")
 		}
-		fates <- f
+		if !pushed(words) || f == Refuse {
+			fates <- f
+		}
 		p.pass()
 		if _, err := server.Write(raw); err != nil {
 			return
 		}
 	}
+}
+
+// pushed tells a command that is answered by pushes. It can be refused or cut, and nothing else.
+func pushed(words []string) bool {
+	return strings.HasSuffix(strings.ToUpper(words[0]), "SUBSCRIBE")
 }
 
 // replies hands the server's replies on until one is lost or the connection ends.
@@ -196,7 +204,11 @@ func (p *Proxy) replies(client, server net.Conn, fates <-chan Fate) {
 		if err != nil {
 			return
 		}
-		switch <-fates {
+		f := Pass
+		if reply[0] != '>' { // what is published, and the answers to a subscription, are no replies
+			f = <-fates
+		}
+		switch f {
 		case Lose:
 			return
 		case Refuse:

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -90,7 +91,7 @@ func announceScenarios() []scenario {
 		all = append(all, scenario{v.name + " is published once, and the end to who waits for it", func(s *scene) {
 			publishing(s)
 			running(s)
-			s.all(awaited(jobA))
+			s.says("active", await{jobA})
 			s.do(v.step)
 			var events, ended []string
 			for _, text := range s.told {
@@ -111,11 +112,61 @@ func announceScenarios() []scenario {
 			s.hears(v.step) // again
 		}})
 	}
-	return all
+	for _, st := range states {
+		all = append(all, scenario{"somebody waits for a job when " + st.name, func(s *scene) {
+			st.reach(s)
+			s.all(await{jobA})
+			s.leaves(await{jobA})
+		}})
+	}
+	return append(all,
+		scenario{"a result and a death are told to who comes later", func(s *scene) {
+			s.all(enter(jobA), enter(jobB), claimBy("mine0001"))
+			s.all(complete{Fence: mine, Retain: delay, Result: "\x00\"é\xff"}, kill{fenceOf(jobB, 1, "mine0001"), "poisoned"})
+			s.says("completed \x00\"é\xff", await{jobA})
+			s.says("dead poisoned", await{jobB})
+			s.pass(delay2)
+			s.all(expire{100})
+			s.says("EMQGONE", await{jobA})
+		}},
+		scenario{"who waits is told of each way out but not of a detour", func(s *scene) {
+			s.all(enter(jobA), enter(jobB), enter(jobC), await{jobA}, await{jobB}, await{jobC}, claimBy("mine0001"))
+			s.hears(snooze{mine, 0})
+			s.promoteAll()
+			s.hears(cancel{jobA}, "ended "+jobA+" cancelled")
+			s.hears(discard{fenceOf(jobB, 1, "mine0001")}, "ended "+jobB+" discarded")
+			s.pass(2 * lease)
+			s.all(reap{1, 100, lease})
+			s.pass(lease/3 + time.Minute)
+			s.hears(reap{1, 100, lease}, "ended "+jobC+" dead")
+			s.hears(reprocess{jobC})
+			s.hears(remove{jobC}, "ended "+jobC+" removed")
+		}},
+		scenario{"who waits for what is drained is told", func(s *scene) {
+			s.all(enter(jobA), enter(jobB), await{jobA})
+			s.hears(drain{List: "pending", Limit: 100}, "ended "+jobA+" removed")
+		}},
+	)
 }
 
-// awaited marks a row as somebody does who waits for the job's end.
-func awaited(id string) step {
-	return byHand{"somebody waits for " + id, func(s *target) []string { return []string{"HSET", s.queue.keys.Row(id), "awaited", "1"} },
-		func(m *model) { m.jobs[id].text["awaited"] = "1" }}
+// await is somebody who waits for a job's end.
+type await struct{ ID string }
+
+func (a await) call(ctx context.Context, s *target) answer {
+	got, err := s.queue.Await(ctx, a.ID)
+	return says(strings.TrimSpace(got.State+" "+string(got.Result)+got.LastError), err)
+}
+
+func (a await) expect(m *model, _ stamp) answer {
+	j := m.jobs[a.ID]
+	switch {
+	case j == nil:
+		return answer{Says: "EMQGONE"}
+	case j.state == "completed":
+		return answer{Says: strings.TrimSpace("completed " + j.text["result"])}
+	case j.state == "dead":
+		return answer{Says: "dead " + j.text["last_error"]}
+	}
+	j.text["awaited"] = "1"
+	return answer{Says: j.state}
 }

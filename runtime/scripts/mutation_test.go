@@ -18,6 +18,12 @@ type mutation struct{ name, old, new, subject string }
 // mutations leave one rule out of the scripts each: the composed text has new for old wherever old
 // stands. The suite must notice every one of them, and the subject is where it is expected to.
 var mutations = []mutation{
+	{"a wait leaves no mark", "redis.call('HSET', row, 'awaited', 1)", "", "announce"},
+	{"a wait marks what has ended", "if r[1] == 'completed' or r[1] == 'dead' then", "if r[1] == 'completed' then", "announce"},
+	{"a wait makes a row", "if not r[1] then\n  return redis.error_reply('EMQGONE no job ' .. ARGV[1])\nend\nif r[1] == 'c", "if r[1] == 'c", "announce"},
+	{"who waits for a reaped job is not told", ", awaited = r[8] }", " }", "announce"},
+	{"who waits for a cancelled job is not told", "holds = held(id, r[2]), awaited = r[4] }\nif state == 'pending'", "holds = held(id, r[2]) }\nif state == 'pending'", "announce"},
+	{"who waits for a drained job is not told", "holds = held(id, r[2]), awaited = r[4] } }", "holds = held(id, r[2]) } }", "announce"},
 	{"events are published while they are off", "  if loud then\n", "  if true then\n", "announce"},
 	{"who waits for an end is not told", "if job.awaited and (event", "if false and (event", "announce"},
 	{"ends that nobody waits for are told", "if job.awaited and (event", "if (event", "announce"},

@@ -185,6 +185,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 				set("max_len", "2"), set("max_len", ""), set("crash_budget", "1"), set("crash_budget", ""),
 			}).Draw(t, "setting"))
 		},
+		"await":        func(t *rapid.T) { h.do(await{job.Draw(t, "job")}) },
 		"promote":      func(*rapid.T) { h.do(promote{100}) },
 		"time passes":  func(t *rapid.T) { h.pass(rapid.SampledFrom(propertyAdvance).Draw(t, "how long")) },
 		"reprocess":    func(t *rapid.T) { h.do(reprocess{job.Draw(t, "job")}) },

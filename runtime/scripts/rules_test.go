@@ -31,6 +31,7 @@ func everything(s *scene) {
 	for _, e := range s.m.members("active") {
 		fences = append(fences, fenceOf(e.id, int64(s.m.jobs[e.id].attempts), by))
 	}
+	s.all(await{fences[1].ID})
 	s.all(extend{lease, fences}, cancel{fences[0].ID}, wakeOne{})
 	for i, f := range fences {
 		all := verbs(f)

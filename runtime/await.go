@@ -1,0 +1,153 @@
+package emq
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// ResultSource is where results come from: a Client, or a recorder in a test.
+type ResultSource interface {
+	AwaitResult(ctx context.Context, ref Ref) (json.RawMessage, error)
+}
+
+// Await waits until the job at ref has ended, and gives what its handler returned. J is the job's type,
+// declared with result=R and retain=; R follows from it: emq.Await[billing.Charge](ctx, client, receipt.Ref).
+// A job that has ended already is answered at once.
+//
+// A job that did not complete is a *JobError: ErrDead for a dead letter, ErrGone for one that does not
+// exist, or no longer does, because it was cancelled, discarded or removed, or its retention is over. The
+// end of ctx is its cause. ErrInvalid, before anything is sent, is a job that keeps no result, or a ref
+// that is not J's. Safe to repeat, and from many places at once.
+func Await[J Returner[J, R], R any](ctx context.Context, from ResultSource, ref Ref) (R, error) {
+	var job J
+	var result R
+	spec := job.EmqSpec()
+	switch {
+	case from == nil:
+		return result, fmt.Errorf("%w: await %s: the source of results is nil", ErrInvalid, ref)
+	case spec.Retain <= 0:
+		return result, fmt.Errorf("%w: await %s: the kind %s keeps no result: declare its retain=", ErrInvalid, ref, spec.Kind)
+	case ref.Queue != spec.Queue:
+		return result, fmt.Errorf("%w: await %s: the kind %s is in the queue %s (for one that has moved use AwaitResult)", ErrInvalid, ref, spec.Kind, spec.Queue)
+	}
+	text, err := from.AwaitResult(ctx, ref)
+	if err != nil {
+		return result, err
+	}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &result); err != nil {
+			return result, fmt.Errorf("emq: await %s: the result is no %T: %w", ref, result, err)
+		}
+	}
+	return result, nil
+}
+
+// JobError is the end of a job that did not complete. It is ErrDead or ErrGone.
+type JobError struct {
+	Ref
+	// End is EventDead, or how the job went: EventCancelled, EventDiscarded, EventRemoved, EventCompleted
+	// (its kind keeps no result). It is empty when the job was gone before anybody looked.
+	End       EventName
+	LastError string // of a dead letter
+}
+
+func (e *JobError) Error() string {
+	switch e.End {
+	case EventDead:
+		line, _, _ := strings.Cut(e.LastError, "\n")
+		return fmt.Sprintf("%v: %s: %s", ErrDead, e.Ref, line)
+	case "":
+		return fmt.Sprintf("%v: %s: it never was, or has ended and is kept no longer", ErrGone, e.Ref)
+	case EventCompleted:
+		return fmt.Sprintf("%v: %s: it has completed, and its kind keeps no result: declare its retain=", ErrGone, e.Ref)
+	}
+	return fmt.Sprintf("%v: %s: it was %s", ErrGone, e.Ref, e.End)
+}
+
+func (e *JobError) Unwrap() error {
+	if e.End == EventDead {
+		return ErrDead
+	}
+	return ErrGone
+}
+
+const (
+	// A subscription that stands within firstLook answers in time; else the row is looked at all the same.
+	firstLook = time.Second
+	// laterLook is the net below the subscription, for a notice that was lost on a connection that seemed whole.
+	laterLook = 30 * time.Second
+)
+
+// AwaitResult waits until a job has ended and gives its result as JSON; nil if its handler returned none.
+// Errors as of Await. It does not poll: it subscribes to the ends of the queue's jobs, on one connection
+// for all that the client listens to, then reads the row, and again when the end is told or the
+// connection was cut; and every 30 s, should a notice be lost. An unreachable server is waited out.
+func (c *Client) AwaitResult(ctx context.Context, ref Ref) (json.RawMessage, error) {
+	if err := ref.check(); err != nil {
+		return nil, err
+	}
+	q := c.queue(ref.Queue)
+	var end, refused atomic.Value
+	look := make(chan struct{}, 1)
+	stop := c.listener.listen(&hearer{
+		channel: q.Channel("ended"), first: string(ref.ID),
+		heard: func(message string) {
+			_, word, _ := strings.Cut(message, " ")
+			end.Store(EventName(word))
+			signalOne(look)
+		},
+		renewed: func() { signalOne(look) },
+		refused: func(err error) {
+			if errors.Is(err, errClosed) {
+				refused.Store(err)
+				signalOne(look)
+			} // else the looks below must do
+		},
+	})
+	defer stop()
+	timer := time.NewTimer(firstLook)
+	defer timer.Stop()
+	var failure error
+	for pause := firstPause; ; {
+		select {
+		case <-look:
+		case <-timer.C:
+		case <-ctx.Done():
+			if failure != nil {
+				return nil, fmt.Errorf("emq: await %s: %w; the server: %w", ref, context.Cause(ctx), failure)
+			}
+			return nil, fmt.Errorf("emq: await %s: %w", ref, context.Cause(ctx))
+		}
+		if err, _ := refused.Load().(error); err != nil {
+			return nil, fmt.Errorf("emq: await %s: %w", ref, err)
+		}
+		row, err := q.Await(ctx, string(ref.ID))
+		switch _, reply := rueidis.IsRedisErr(err); {
+		case errors.Is(err, ErrGone):
+			how, _ := end.Load().(EventName)
+			return nil, &JobError{Ref: ref, End: how}
+		case err == nil && row.State == "completed":
+			return row.Result, nil
+		case err == nil && row.State == "dead":
+			return nil, &JobError{Ref: ref, End: EventDead, LastError: row.LastError}
+		case err == nil:
+			failure, pause = nil, firstPause
+			timer.Reset(laterLook)
+		case reply && !scripts.IsPassing(err):
+			return nil, err
+		default: // a server that is away says nothing of the job
+			failure = err
+			timer.Reset(jitter(pause))
+			pause = min(2*pause, longestPause)
+		}
+	}
+}
