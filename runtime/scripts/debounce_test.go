@@ -116,7 +116,7 @@ func debounceScenarios() []scenario {
 			s.all(claimBy("other001"), complete{Fence: fenceOf(jobA, 2, "other001")})
 		}},
 		{"who listens hears of a job that is parked anew, and of its end", func(s *scene) {
-			s.all(setMeta("events", "1"), debounced(jobA).parked(), awaited(jobA))
+			s.all(setMeta("events", "1"), debounced(jobA).parked(), await{jobA})
 			s.says("replaced "+jobA, debounced(jobB).parked())
 			s.says("replaced "+jobA, debounced(jobC))
 			s.all(claimBy("mine0001"), complete{Fence: mine})

@@ -21,7 +21,7 @@ var realServer *redistest.Server
 
 var lastDatabase atomic.Int64
 
-const databases = 256
+const databases = 1024
 
 func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 
