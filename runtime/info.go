@@ -37,8 +37,9 @@ func ContextWithInfo(ctx context.Context, i Info) context.Context {
 	return context.WithValue(ctx, infoKey{}, i)
 }
 
-// Logger is the worker's logger with the run's queue, kind, id and attempt. Outside a handler it is
-// slog's default.
+// Logger is the worker's logger with the run's queue, kind, id, attempt, lane if it has one, and wait: how
+// long the job had been due when it was claimed, by the server's clock; of a job that was never scheduled
+// since its id was minted. Outside a handler it is slog's default.
 func Logger(ctx context.Context) *slog.Logger {
 	if r, ok := ctx.Value(runKey{}).(*run); ok {
 		return r.logger()

@@ -19,6 +19,7 @@ type Event struct {
 	Kind    string        // empty where it concerns the queue
 	ID      ID            // empty where it concerns the queue
 	Attempt int           // counted, from 1; 0 where it concerns the queue
+	Wait    time.Duration // how long the job had been due when it was claimed; 0 where it concerns the queue
 	Took    time.Duration // since the job was claimed; 0 where it concerns the queue
 	Err     error         // the handler's error, or what went wrong
 }

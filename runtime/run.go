@@ -27,8 +27,9 @@ type run struct {
 	ctx      context.Context
 	delivery *Delivery
 	began    time.Time
-	overdue  atomic.Int64 // Unix ns at which a handler that has not returned is stuck; 0: none runs
-	err      error        // what the handler returned
+	wait     time.Duration // from when it was due to the claim
+	overdue  atomic.Int64  // Unix ns at which a handler that has not returned is stuck; 0: none runs
+	err      error         // what the handler returned
 
 	returned  atomic.Bool // the handler is no longer running
 	lost      atomic.Bool
@@ -47,6 +48,7 @@ func (c *consumer) register(job scripts.ClaimedJob) *run {
 	if r.info.Due.IsZero() {
 		r.info.Due = r.info.EnqueuedAt
 	}
+	r.wait = max(job.At.Sub(r.info.Due), 0) // a producer's clock may be ahead of the server's
 	r.kind = c.kinds[job.Kind]
 	r.ctx = c.w.handlers
 	if r.kind != nil {
@@ -246,9 +248,11 @@ func (r *run) stack() string {
 	return "not found"
 }
 
-func (r *run) logger() *slog.Logger { return r.c.w.log.With(r.info.attrs()...) }
+func (r *run) logger() *slog.Logger {
+	return r.c.w.log.With(append(r.info.attrs(), "wait", r.wait)...)
+}
 
 func (r *run) observe(name EventName, err error) {
-	e := Event{Name: name, Queue: r.info.Queue, Kind: r.info.Kind, ID: r.info.ID, Attempt: r.info.Attempt, Took: time.Since(r.began), Err: err}
+	e := Event{Name: name, Queue: r.info.Queue, Kind: r.info.Kind, ID: r.info.ID, Attempt: r.info.Attempt, Wait: r.wait, Took: time.Since(r.began), Err: err}
 	r.c.w.observer.Observe(r.ctx, e)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime/debug"
 	"strings"
@@ -149,7 +150,7 @@ func (r *run) settled(s *settlement, v scripts.Verdict, err error, resends int) 
 	switch {
 	case r.abandoned.Load(): // the stop has handed the job back before
 	case errors.Is(err, ErrGone) && resends > 0 && s.ends:
-		r.observe(s.event, s.err)
+		r.ended(s.event, s.err)
 	case errors.Is(err, ErrStale):
 		r.logger().Warn("emq: a late settle was refused: somebody else has the job", "settle", s.event, "error", err)
 		r.observe(EventStale, err)
@@ -159,13 +160,25 @@ func (r *run) settled(s *settlement, v scripts.Verdict, err error, resends int) 
 	case v.Again && resends == 0:
 		r.logger().Warn("emq: a settle came twice under one token and changed nothing", "settle", s.event, "state", v.Status)
 	case v.Status == "dead":
-		r.logger().Error("emq: the job is a dead letter", "error", firstLine(s.err))
+		r.logger().Error("emq: the job is a dead letter", "run", time.Since(r.began), "error", firstLine(s.err))
 		r.observe(EventDead, s.err)
 	case v.Status == "cancelled":
-		r.observe(EventCancelled, s.err)
+		r.ended(EventCancelled, s.err)
 	default:
-		r.observe(s.event, s.err)
+		r.ended(s.event, s.err)
 	}
+}
+
+// ended tells of a run that was settled.
+func (r *run) ended(event EventName, err error) {
+	if log := r.c.w.log; log.Enabled(r.ctx, slog.LevelDebug) {
+		attrs := []any{"run", time.Since(r.began)}
+		if err != nil {
+			attrs = append(attrs, "error", firstLine(err))
+		}
+		r.logger().Debug("emq: job "+string(event), attrs...)
+	}
+	r.observe(event, err)
 }
 
 // firstLine is what a log line needs of an error whose whole text is kept in the row.
@@ -195,5 +208,5 @@ func (r *run) abandon(ctx context.Context) {
 		r.logger().Warn("emq: a job was not handed back at the stop; it runs again when its lease ends", "error", err)
 		return
 	}
-	r.observe(EventReleased, nil)
+	r.ended(EventReleased, nil)
 }

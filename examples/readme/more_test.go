@@ -78,7 +78,7 @@ type metrics struct{ events chan emq.Event }
 
 func (m metrics) Observe(_ context.Context, e emq.Event) {
 	select {
-	case m.events <- e: // e.Name, e.Queue, e.Kind, e.Took, e.Err
+	case m.events <- e: // e.Name, e.Queue, e.Kind, e.Wait, e.Took, e.Err
 	default:
 	}
 }

@@ -39,7 +39,8 @@ type ClaimedJob struct {
 	Version  int   // of the payload, 1 if the row does not say
 	Due      time.Time
 	Headers  map[string]string
-	Lane     string // empty: none
+	Lane     string    // empty: none
+	At       time.Time // when it was claimed, by the server's clock
 }
 
 // Claim takes up to c.N jobs. Do not repeat it after a lost answer: those jobs come back when their
@@ -70,7 +71,7 @@ func (q *Queue) Claim(ctx context.Context, c Claim) (Claimed, error) {
 		if err != nil {
 			return Claimed{}, q.wrap("claim", job.ID, err)
 		}
-		job.By = c.By
+		job.By, job.At = c.By, claimed.Now
 		claimed.Jobs = append(claimed.Jobs, job)
 	}
 	return claimed, nil
