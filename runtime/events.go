@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/runtime/scripts"
 )
 
 // JobEvent is one thing that has become of a job, as the server published it.
@@ -41,7 +43,11 @@ func (q *Queue) SetEvents(ctx context.Context, on bool) error {
 	if q.err != nil {
 		return q.err
 	}
-	return q.q.SetEvents(ctx, on)
+	value := ""
+	if on {
+		value = "1"
+	}
+	return q.q.Set(ctx, scripts.FieldEvents, value)
 }
 
 // mostEvents is how many events wait for a slow callback before they are dropped.

@@ -21,6 +21,7 @@ type Settings struct {
 	DeadJobs    int           // dead letters that are kept; 10 000 by default
 	DeadAge     time.Duration // how long they are kept; 90 days by default
 	CrashBudget int           // leases that a job may lose; 0: what each worker says
+	Events      bool          // what becomes of its jobs is published
 }
 
 const (
@@ -55,6 +56,7 @@ func (q *Queue) Settings(ctx context.Context) (Settings, error) {
 		DeadJobs:    int(number(scripts.FieldDeadMax, defaultDeadJobs)),
 		DeadAge:     ms(scripts.FieldDeadMs, defaultDeadAge),
 		CrashBudget: int(number(scripts.FieldCrashBudget, 0)),
+		Events:      set[scripts.FieldEvents] != "",
 	}, nil
 }
 

@@ -287,6 +287,16 @@ func commandsOfScripts(t *testing.T) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
+// The channels are as much a permission as the commands.
+func TestAUserWhoLacksTheChannelsIsRefusedByTheirName(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	limited(t, server, "", "+acl|whoami", "+acl|dryrun", "resetchannels", "&other:*")
+	if _, err := openModest(t.Context(), server); !errors.Is(err, ErrPermission) || !strings.Contains(err.Error(), "channel") {
+		t.Errorf("without its channels: %v", err)
+	}
+}
+
 // The list must not grow stale: every command that a script calls is on it.
 func TestEveryCommandOfAScriptIsOnTheListOfPermissions(t *testing.T) {
 	t.Parallel()

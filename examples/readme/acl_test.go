@@ -5,9 +5,11 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/echomq/emq/examples/readme/mail"
+	"github.com/echomq/emq/examples/readme/reports"
 	"github.com/echomq/emq/internal/redistest"
 	emq "github.com/echomq/emq/runtime"
 )
@@ -40,6 +42,38 @@ func TestTheDocumentedUserMayDoEverythingThatEMQDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	until(t, client, func(context.Context, string) error { return nil }, func(c emq.Counts) bool { return c.Totals["completed"] == 1 })
+	sales, err := reports.NewProducer(client).EnqueueReport(t.Context(), reports.Report{Day: "2026-05-01"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	worker, err := emq.NewWorker(client, emq.WorkerConfig{}, reports.Bind(accountant{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	heard := make(chan emq.EventName, 10)
+	wg.Go(func() {
+		if err := watch(ctx, client, func(e emq.JobEvent) { heard <- e.Name }); err != nil {
+			t.Error(err)
+		}
+	})
+	if first := <-heard; first != emq.EventSubscribed {
+		t.Errorf("heard %s", first)
+	}
+	wg.Go(func() {
+		if err := worker.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := emq.Await[reports.Report](ctx, client, sales.Ref); err != nil {
+		t.Error(err)
+	}
+	if next := <-heard; next != emq.EventCompleted {
+		t.Errorf("heard %s", next)
+	}
+	stop()
+	wg.Wait()
 	if log, err := server.Command("ACL", "LOG"); err != nil || log != "*0" {
 		t.Errorf("the server has refused something: %s, %v", log, err)
 	}

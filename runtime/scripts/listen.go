@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"github.com/redis/rueidis"
 )
 
 // Channel names a channel of the queue: "events", "ended" or "cancel".
@@ -33,14 +31,4 @@ func (q *Queue) Await(ctx context.Context, id string) (Awaited, error) {
 		a.Result = []byte(strings.Clone(text(reply[1])))
 	}
 	return a, nil
-}
-
-// SetEvents switches the events of the queue on or off. Safe to repeat.
-func (q *Queue) SetEvents(ctx context.Context, on bool) error {
-	key := q.keys.Fixed("meta")
-	cmd := rueidis.Completed(q.client.B().Hdel().Key(key).Field("events").Build())
-	if on {
-		cmd = q.client.B().Hset().Key(key).FieldValue().FieldValue("events", "1").Build()
-	}
-	return q.wrap("set events", "", q.client.Do(ctx, cmd).Error())
 }

@@ -5,7 +5,7 @@
 -- Does  changes them. A rate that changes starts without unused time to catch up; its next job is at
 --       most one of its own spacings away. Wakes a worker if one could take a job now.
 -- Gives 1. Safe to repeat: what is set to its own value costs the rate nothing.
--- By    Queue.Pause, Resume, SetConcurrency, SetRate, SetMaxLength, SetDeadCaps, SetCrashBudget, Clear...
+-- By    Queue.Pause, Resume, SetConcurrency, SetRate, SetMaxLength, SetDeadCaps, SetCrashBudget, SetEvents, Clear...
 --@keys meta active pending ring wake paused glimit gweight
 local base = ARGV[1]
 --@use now lane ready rate

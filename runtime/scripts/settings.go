@@ -12,10 +12,11 @@ const (
 	FieldDeadMax     = "dead_max"
 	FieldDeadMs      = "dead_ms"
 	FieldCrashBudget = "crash_budget"
+	FieldEvents      = "events"
 )
 
 func settingFields() []string {
-	return []string{FieldPaused, FieldConcurrency, FieldRateMax, FieldRateMs, FieldMaxLen, FieldDeadMax, FieldDeadMs, FieldCrashBudget}
+	return []string{FieldPaused, FieldConcurrency, FieldRateMax, FieldRateMs, FieldMaxLen, FieldDeadMax, FieldDeadMs, FieldCrashBudget, FieldEvents}
 }
 
 // Set changes fields of meta, given with their values in pairs; an empty value takes a field away. Safe to

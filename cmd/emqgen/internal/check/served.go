@@ -26,11 +26,6 @@ func NotServed() []Feature {
 			"has a cron spec: cron directives are checked, but this version's runtime does not serve them yet, and no worker starts with the job",
 			"take the directive away, and enqueue the job from a scheduler of your own",
 		},
-		{
-			"result=", resultAt,
-			"has a result: results are checked and kept, but this version's runtime does not serve them yet, and nothing can wait for one",
-			"take result= away, and let the handler put what it has made where you will look for it",
-		},
 	}
 }
 
@@ -49,5 +44,3 @@ func cronAt(_ *model.Package, j *model.Job) token.Position {
 	}
 	return j.Cron.Pos
 }
-
-func resultAt(_ *model.Package, j *model.Job) token.Position { return j.Result.Pos }
