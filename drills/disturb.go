@@ -274,7 +274,7 @@ func diskFull(st *stage) {
 		st.must("fill the disk", fmt.Errorf("it took everything"))
 	}
 	st.need("the server refuses writes", 20*time.Second, func() bool {
-		info, err := infoOf(s, "persistence")
+		info, err := s.Info("persistence")
 		return err == nil && info["aof_last_write_status"] == "err"
 	})
 	refusing := monotonic()
@@ -282,7 +282,7 @@ func diskFull(st *stage) {
 	st.sleep(time.Duration(st.size(3, 30)) * time.Second)
 	st.must("make room", os.Remove(filler))
 	st.need("the server takes writes again", 20*time.Second, func() bool {
-		info, err := infoOf(s, "persistence")
+		info, err := s.Info("persistence")
 		return err == nil && info["aof_last_write_status"] == "ok"
 	})
 	back := monotonic()

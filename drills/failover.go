@@ -102,8 +102,8 @@ const plenty = 1 << 20 // more jobs than a drill lasts
 func clusterMoves(st *stage) {
 	const lease = 2 * time.Second
 	c := st.cluster()
-	a := st.audit(c.url(), lease)
-	workers, producers := st.load(c.url(), lease, plenty)
+	a := st.audit(c.URL(), lease)
+	workers, producers := st.load(c.URL(), lease, plenty)
 	var slowest time.Duration
 	keys := 0
 	for range st.size(1, 20) {
@@ -129,8 +129,8 @@ const asynchronous = time.Second
 func clusterKill(st *stage) {
 	const lease = 15 * time.Second // the default
 	c := st.cluster()
-	a := st.audit(c.url(), lease)
-	workers, producers := st.load(c.url(), lease, plenty)
+	a := st.audit(c.URL(), lease)
+	workers, producers := st.load(c.URL(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
 		for _, q := range allQueues() {
@@ -143,7 +143,7 @@ func clusterKill(st *stage) {
 			a.away = append(a.away, window{killed, back})
 			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
 			st.must("start the node again", old.Run())
-			c.healthy(30 * time.Second)
+			c.healthy()
 		}
 	}
 	st.endLoad(a, workers, producers)
@@ -153,8 +153,8 @@ func clusterKill(st *stage) {
 func clusterFreeze(st *stage) {
 	const lease = 2 * time.Second
 	c := st.cluster()
-	a := st.audit(c.url(), lease)
-	workers, producers := st.load(c.url(), lease, plenty)
+	a := st.audit(c.URL(), lease)
+	workers, producers := st.load(c.URL(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
 		q := allQueues()[st.rng.IntN(3)]
@@ -163,13 +163,13 @@ func clusterFreeze(st *stage) {
 		frozen := monotonic()
 		st.must("freeze the master", old.Signal(syscall.SIGSTOP))
 		st.need("the replica has taken over", 20*time.Second, func() bool {
-			info, err := infoOf(next.Server, "replication")
+			info, err := next.Info("replication")
 			return err == nil && info["role"] == "master"
 		})
 		back := monotonic()
 		slowest = max(slowest, st.resumed(q, back, 15*time.Second))
 		st.must("thaw the master", old.Signal(syscall.SIGCONT))
-		c.healthy(30 * time.Second)
+		c.healthy()
 		thawed := monotonic()
 		a.forgot = append(a.forgot, window{frozen - int64(asynchronous), thawed})
 		a.away = append(a.away, window{frozen, back})
@@ -182,8 +182,8 @@ func clusterFreeze(st *stage) {
 func sentinelKill(st *stage) {
 	const lease = 15 * time.Second // the default
 	s := st.sentinels()
-	a := st.audit(s.url(), lease)
-	workers, producers := st.load(s.url(), lease, plenty)
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
 		old := s.master()
@@ -206,13 +206,13 @@ func sentinelKill(st *stage) {
 func sentinelMove(st *stage) {
 	const lease = 2 * time.Second
 	s := st.sentinels()
-	a := st.audit(s.url(), lease)
-	workers, producers := st.load(s.url(), lease, plenty)
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
 		old := s.master()
 		ordered := monotonic()
-		st.command(s.watchers[st.rng.IntN(3)], "SENTINEL", "FAILOVER", "main")
+		st.command(s.Watchers[st.rng.IntN(3)], "SENTINEL", "FAILOVER", "main")
 		st.need("another node is the master", 30*time.Second, func() bool { m := s.master(); return m != nil && m != old })
 		back := monotonic()
 		s.whole(st)
@@ -229,19 +229,19 @@ func sentinelMove(st *stage) {
 func sentinelFreeze(st *stage) {
 	const lease = 2 * time.Second
 	s := st.sentinels()
-	a := st.audit(s.url(), lease)
-	workers, producers := st.load(s.url(), lease, plenty)
+	a := st.audit(s.URL(), lease)
+	workers, producers := st.load(s.URL(), lease, plenty)
 	var slowest time.Duration
 	for range st.size(1, 10) {
 		old := s.master()
 		frozen := monotonic()
 		st.must("freeze the master", old.Signal(syscall.SIGSTOP))
 		st.need("a replica has taken over", 40*time.Second, func() bool {
-			for _, n := range s.nodes {
+			for _, n := range s.Nodes {
 				if n == old {
 					continue
 				}
-				if info, err := infoOf(n, "replication"); err == nil && info["role"] == "master" {
+				if info, err := n.Info("replication"); err == nil && info["role"] == "master" {
 					return true
 				}
 			}

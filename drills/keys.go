@@ -24,7 +24,7 @@ func deletedRows(st *stage) {
 	a.lostByHand = make(map[string]bool)
 	workers := st.workers(2, s.URL(), workRole{Lease: lease, Concurrency: 5})
 	producer := st.producer(s.URL(), produceRole{Count: plenty, Batch: 12, Pause: 120 * time.Millisecond, Longest: 150 * time.Millisecond})
-	raw := node{Server: s, raw: st.direct(s)}
+	raw := st.direct(s)
 	deleted := map[string]int{}
 	deadline := time.Now().Add(time.Duration(st.size(5, 120)) * time.Second)
 	for time.Now().Before(deadline) {
@@ -80,7 +80,7 @@ func deletedSet(st *stage) {
 	s := st.redis()
 	a := st.audit(s.URL(), lease)
 	workers := st.workers(2, s.URL(), workRole{Lease: lease, Concurrency: 30})
-	raw := node{Server: s, raw: st.direct(s)}
+	raw := st.direct(s)
 	rounds, stranded := st.size(3, 50), 0
 	producer := st.producer(s.URL(), produceRole{Count: plenty, Batch: 5, Pause: 150 * time.Millisecond, Longest: 2 * lease})
 	for range rounds {
@@ -114,7 +114,7 @@ func lostTokens(st *stage) {
 	var stolen atomic.Int64
 	stops := make([]func(), 12)
 	for i := range stops {
-		thief := node{Server: s, raw: st.direct(s)}
+		thief := st.direct(s)
 		stops[i] = st.every(time.Millisecond, func() {
 			words := []string{"BLPOP"}
 			for _, q := range allQueues() {

@@ -132,7 +132,7 @@ func replays(st *stage) {
 	})
 	workers := st.workers(2, proxy.URL(), workRole{Lease: lease, Concurrency: 10})
 	producer := st.producer(proxy.URL(), produceRole{Count: st.size(1500, 20000), Batch: 10, Pause: 25 * time.Millisecond, Longest: 60 * time.Millisecond})
-	raw := node{Server: s, raw: st.direct(s)}
+	raw := st.direct(s)
 	sent := 0
 	for producer.alive() {
 		mu.Lock()

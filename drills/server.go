@@ -1,10 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"context"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -58,79 +56,49 @@ func (st *stage) look(url string) rueidis.Client {
 	return c
 }
 
+// direct is a connection to one server, whatever it is part of.
+func (st *stage) direct(s *redistest.Server) node {
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{s.Addr()}, ForceSingleClient: true, DisableCache: true, DisableRetry: true})
+	st.must("connect", err)
+	st.cleanup(c.Close)
+	return node{c}
+}
+
+// node is one server, asked without going through another.
+type node struct{ raw rueidis.Client }
+
+func (n node) do(words ...string) rueidis.RedisResult {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return n.raw.Do(ctx, n.raw.B().Arbitrary(words...).Build())
+}
+
 // sentinels is a master with two replicas, watched by three sentinels.
-type sentinels struct {
-	nodes, watchers []*redistest.Server
-}
+type sentinels struct{ *redistest.Sentinels }
 
-func (st *stage) sentinels() *sentinels {
-	s := &sentinels{}
-	for i := range 3 {
-		args := []string{"--appendonly", "yes", "--repl-diskless-sync-delay", "0", "--min-replicas-to-write", "0"}
-		if i > 0 {
-			args = append(args, "--replicaof", "127.0.0.1 "+strconv.Itoa(s.nodes[0].Port))
-		}
-		s.nodes = append(s.nodes, st.redis(args...))
-	}
-	for range 3 {
-		dir, err := os.MkdirTemp(st.dir, "sentinel-")
-		st.must("make a directory", err)
-		conf := filepath.Join(dir, "sentinel.conf")
-		text := fmt.Sprintf("sentinel monitor main 127.0.0.1 %d 2\nsentinel down-after-milliseconds main 1000\n"+
-			"sentinel failover-timeout main 6000\nsentinel parallel-syncs main 2\n", s.nodes[0].Port)
-		st.must("write a configuration", os.WriteFile(conf, []byte(text), 0o600))
-		w, err := redistest.NewSentinel(dir, conf)
-		st.must("start a sentinel", err)
-		st.cleanup(w.Stop)
-		s.watchers = append(s.watchers, w)
-	}
-	st.need("the sentinels know each other and the replicas", 30*time.Second, func() bool {
-		for _, w := range s.watchers {
-			info, err := infoOf(w, "sentinel")
-			if err != nil || !strings.Contains(info["master0"], "slaves=2,sentinels=3") || !strings.Contains(info["master0"], "status=ok") {
-				return false
-			}
-		}
-		return true
-	})
-	return s
-}
-
-func (s *sentinels) url() string {
-	return fmt.Sprintf("redis://%s?master_set=main&addr=%s&addr=%s", s.watchers[0].Addr(), s.watchers[1].Addr(), s.watchers[2].Addr())
+func (st *stage) sentinels(args ...string) sentinels {
+	s, err := redistest.NewSentinels(st.dir, append([]string{"--appendonly", "yes"}, args...)...)
+	st.must("start sentinels", err)
+	st.cleanup(s.Stop)
+	return sentinels{s}
 }
 
 // master is the node that says so and has a replica, or nil while there is none.
-func (s *sentinels) master() *redistest.Server {
-	for _, n := range s.nodes {
-		if info, err := infoOf(n, "replication"); err == nil && info["role"] == "master" && info["connected_slaves"] != "0" {
+func (s sentinels) master() *redistest.Server {
+	for _, n := range s.Nodes {
+		if info, err := n.Info("replication"); err == nil && info["role"] == "master" && info["connected_slaves"] != "0" {
 			return n
 		}
 	}
 	return nil
 }
 
-// infoOf is a section of INFO.
-func infoOf(s *redistest.Server, section string) (map[string]string, error) {
-	text, err := s.Bulk("INFO", section)
-	if err != nil {
-		return nil, err
-	}
-	info := make(map[string]string)
-	for l := range strings.Lines(text) {
-		if k, v, ok := strings.Cut(strings.TrimSpace(l), ":"); ok {
-			info[k] = v
-		}
-	}
-	return info, nil
-}
-
 // whole waits until one master has both replicas again.
-func (s *sentinels) whole(st *stage) {
+func (s sentinels) whole(st *stage) {
 	st.need("the old master is a replica", 40*time.Second, func() bool {
 		followers := 0
-		for _, n := range s.nodes {
-			if info, err := infoOf(n, "replication"); err == nil && info["role"] == "slave" && info["master_link_status"] == "up" {
+		for _, n := range s.Nodes {
+			if info, err := n.Info("replication"); err == nil && info["role"] == "slave" && info["master_link_status"] == "up" {
 				followers++
 			}
 		}

@@ -128,7 +128,7 @@ func wrongClocks(st *stage) {
 
 // scriptCalls is how many calls of scripts a server has run.
 func (st *stage) scriptCalls(s *redistest.Server) (calls int) {
-	stats, err := infoOf(s, "commandstats")
+	stats, err := s.Info("commandstats")
 	st.must("read the command statistics", err)
 	for _, name := range []string{"cmdstat_evalsha", "cmdstat_eval"} {
 		n := 0

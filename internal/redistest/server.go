@@ -53,8 +53,8 @@ func New(dir string, args ...string) (*Server, error) {
 	return s, s.Run()
 }
 
-// NewSentinel starts a sentinel with a configuration file, which it rewrites. The caller stops it.
-func NewSentinel(dir, conf string) (*Server, error) {
+// newSentinel starts a sentinel with a configuration file, which it rewrites.
+func newSentinel(dir, conf string) (*Server, error) {
 	port, err := FreePort()
 	if err != nil {
 		return nil, err
@@ -164,6 +164,30 @@ func (s *Server) Bulk(words ...string) (string, error) {
 		return "", fmt.Errorf("%s answered %q", words[0], head)
 	}
 	return strings.TrimSuffix(text, "\r\n"), err
+}
+
+// List is Command for a reply that is a list of texts.
+func (s *Server) List(words ...string) ([]string, error) {
+	reply, err := s.exchange(words)
+	if err == nil && reply[0] != '*' {
+		return nil, fmt.Errorf("%s answered %q", words[0], reply)
+	}
+	return WordsOf(reply), err
+}
+
+// Info is a section of INFO.
+func (s *Server) Info(section string) (map[string]string, error) {
+	text, err := s.Bulk("INFO", section)
+	if err != nil {
+		return nil, err
+	}
+	info := make(map[string]string)
+	for l := range strings.Lines(text) {
+		if k, v, ok := strings.Cut(strings.TrimSpace(l), ":"); ok {
+			info[k] = v
+		}
+	}
+	return info, nil
 }
 
 // exchange sends one command and reads its whole reply.
