@@ -4,13 +4,14 @@
 GO           ?= go
 PKGS         ?= ./...
 TESTFLAGS    ?=
+DRILLFLAGS   ?=
 # Pinned linters in a module of their own (tools/go.mod), so that they never enter the product's go.mod.
 STATICCHECK  := $(GO) tool -modfile=tools/go.mod staticcheck
 REVIVE       := $(GO) tool -modfile=tools/go.mod revive
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test lint fmt vet staticcheck revive tidy generated generate race redis-server bench quickstart
+.PHONY: help test lint fmt vet staticcheck revive tidy generated generate race redis-server bench drills quickstart
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +56,9 @@ redis-server:
 
 bench: redis-server ## no-op jobs through the worker, beside a bare loop over the same scripts
 	$(GO) test -run '^$$' -bench Process ./runtime
+
+drills: redis-server ## failure drills: kill, freeze, cut, fill and fail over, and audit; DRILLFLAGS='-only freeze -seed 1'
+	$(GO) run ./drills $(DRILLFLAGS)
 
 quickstart: ## the example that needs nothing but Go; EMQ_URL=redis://... runs it on a server
 	$(GO) run ./examples/quickstart

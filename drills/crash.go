@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -51,11 +52,21 @@ func (st *stage) events(name emq.EventName) int {
 	return n
 }
 
+// client is opened once for each URL.
+func (st *stage) client(url string) *emq.Client {
+	if c := st.clients[url]; c != nil {
+		return c
+	}
+	c, err := emq.Open(st.ctx, url, emq.WithLogger(slog.New(slog.DiscardHandler)))
+	st.must("open a client", err)
+	st.cleanup(c.Close)
+	st.clients[url] = c
+	return c
+}
+
 // put enqueues jobs from this process, and notes them as a producer does.
 func (st *stage) put(url string, queue string, first int, jobs ...emq.Job) []emq.Receipt {
-	c, err := emq.Open(st.ctx, url)
-	st.must("open a client", err)
-	defer c.Close()
+	c := st.client(url)
 	receipts, err := c.Enqueue(st.ctx, jobs...)
 	st.must("enqueue", err)
 	book, err := openLogbook(st.log)

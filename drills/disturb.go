@@ -214,7 +214,7 @@ func scriptFlush(st *stage) {
 	flushes := 0
 	stop := st.every(50*time.Millisecond, func() { try(s, "SCRIPT", "FLUSH"); flushes++ })
 	workers, producers := st.load(s.URL(), lease, plenty)
-	producers = append(producers, st.producer(s.URL(), produceRole{First: 3 * plenty, Count: plenty, Batch: 200, Pause: 200 * time.Millisecond, Longest: 10 * time.Millisecond}))
+	producers = append(producers, st.producer(s.URL(), produceRole{First: 6 * plenty, Count: plenty, Batch: 200, Pause: 200 * time.Millisecond, Longest: 10 * time.Millisecond}))
 	st.sleep(time.Duration(st.size(4, 120)) * time.Second)
 	st.endLoad(a, workers, producers)
 	stop()

@@ -14,7 +14,9 @@ func clusterDrills() []drill {
 		{"cluster-kill", "kill -9 of a cluster's master under load, once for each queue", clusterKill},
 		{"cluster-freeze", "SIGSTOP of a cluster's master under load until its replica has taken over, SIGCONT", clusterFreeze},
 		{"sentinel-kill", "three sentinels, nothing set but the URL: kill -9 of the master under load", sentinelKill},
-		{"sentinel-move", "SENTINEL FAILOVER under load", sentinelMove},
+		{"sentinel-deaf", "kill -9 of the master while the sentinel that the clients listen to is frozen", sentinelDeaf},
+		{"sentinel-move", "SENTINEL FAILOVER under load", func(st *stage) { sentinelMove(st, "0") }},
+		{"sentinel-strict", "SENTINEL FAILOVER under load, with min-replicas-to-write 2", func(st *stage) { sentinelMove(st, "2") }},
 		{"sentinel-freeze", "SIGSTOP of the master under load until a replica has taken over, SIGCONT", sentinelFreeze},
 	}
 }
@@ -37,7 +39,7 @@ func (st *stage) resumed(queue string, since int64, within time.Duration) time.D
 // load starts two workers and producers for all queues that will outlast the faults.
 func (st *stage) load(url string, lease time.Duration, jobs int) (workers, producers []*process) {
 	workers = st.workers(2, url, workRole{Lease: lease, Concurrency: 20})
-	for i, q := range allQueues() {
+	for i, q := range append(allQueues(), "") { // "": batches of all three
 		producers = append(producers, st.producer(url, produceRole{
 			First: i * jobs, Count: jobs, Batch: 5, Pause: 25 * time.Millisecond, Longest: 60 * time.Millisecond, Only: q,
 		}))
@@ -73,6 +75,7 @@ func (st *stage) endLoad(a *audit, workers, producers []*process) {
 // at its next look, half a lease later.
 func (st *stage) wakes(a *audit) {
 	var slowest time.Duration
+	st.client(a.url)
 	for i, q := range allQueues() {
 		best := time.Hour
 		for try := range 3 {
@@ -179,13 +182,28 @@ func clusterFreeze(st *stage) {
 	st.figure("consuming again within %.2f s of each new master", slowest.Seconds())
 }
 
-func sentinelKill(st *stage) {
+func sentinelKill(st *stage) { killMaster(st, false) }
+
+// sentinelDeaf: a frozen sentinel tells nobody that there is a new master, and its connection does not end.
+func sentinelDeaf(st *stage) { killMaster(st, true) }
+
+func killMaster(st *stage, deaf bool) {
 	const lease = 15 * time.Second // the default
 	s := st.sentinels()
 	a := st.audit(s.URL(), lease)
 	workers, producers := st.load(s.URL(), lease, plenty)
+	if deaf {
+		a.look = st.look(s.urlFrom(1))
+		st.must("freeze a sentinel", s.Watchers[0].Signal(syscall.SIGSTOP))
+	}
 	var slowest time.Duration
-	for range st.size(1, 10) {
+	rounds, patience := st.size(1, 10), 5*time.Second
+	if deaf {
+		// a client hears of the new master when it has found its sentinel to be silent. The old one must not
+		// come back before, as it would come back as a master.
+		rounds, patience = 1, 12*time.Second
+	}
+	for range rounds {
 		old := s.master()
 		killed := monotonic()
 		old.Kill()
@@ -194,18 +212,22 @@ func sentinelKill(st *stage) {
 		a.forgot = append(a.forgot, window{killed - int64(asynchronous), killed})
 		a.away = append(a.away, window{killed, back})
 		for _, q := range allQueues() {
-			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
+			slowest = max(slowest, st.resumed(q, back, patience))
 		}
-		st.must("start the old master again", old.Run())
-		s.whole(st)
+		if !deaf {
+			st.must("start the old master again", old.Run())
+			s.whole(st)
+		}
 	}
 	st.endLoad(a, workers, producers)
 	st.figure("consuming again within %.2f s of the new master", slowest.Seconds())
 }
 
-func sentinelMove(st *stage) {
+// sentinelMove: the old master goes on until it is told, and what it took since is lost; replicas that it
+// must have make it stop before.
+func sentinelMove(st *stage, minReplicas string) {
 	const lease = 2 * time.Second
-	s := st.sentinels()
+	s := st.sentinels("--min-replicas-to-write", minReplicas)
 	a := st.audit(s.URL(), lease)
 	workers, producers := st.load(s.URL(), lease, plenty)
 	var slowest time.Duration
@@ -216,7 +238,6 @@ func sentinelMove(st *stage) {
 		st.need("another node is the master", 30*time.Second, func() bool { m := s.master(); return m != nil && m != old })
 		back := monotonic()
 		s.whole(st)
-		// the old master goes on until it is told, and what it took since is lost
 		a.forgot = append(a.forgot, window{ordered - int64(asynchronous), monotonic()})
 		for _, q := range allQueues() {
 			slowest = max(slowest, st.resumed(q, back, 5*time.Second))

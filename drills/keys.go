@@ -62,9 +62,7 @@ func deletedRows(st *stage) {
 
 // mend runs the operator's Audit over every queue and sums what it reports.
 func (st *stage) mend(url string) (sum emq.AuditReport) {
-	c, err := emq.Open(st.ctx, url)
-	st.must("open a client", err)
-	defer c.Close()
+	c := st.client(url)
 	for _, q := range allQueues() {
 		r, err := c.Queue(q).Audit(st.ctx, emq.AuditOptions{})
 		st.must("Audit", err)

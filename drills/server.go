@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +83,12 @@ func (st *stage) sentinels(args ...string) sentinels {
 	st.must("start sentinels", err)
 	st.cleanup(s.Stop)
 	return sentinels{s}
+}
+
+// urlFrom names the sentinels in another order; that of URL begins with the first.
+func (s sentinels) urlFrom(i int) string {
+	w := slices.Concat(s.Watchers[i:], s.Watchers[:i])
+	return fmt.Sprintf("redis://%s?master_set=main&addr=%s&addr=%s", w[0].Addr(), w[1].Addr(), w[2].Addr())
 }
 
 // master is the node that says so and has a replica, or nil while there is none.

@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	emq "github.com/echomq/emq/runtime"
 )
 
 // stage is what a drill has: a directory, a log that every process of it appends to, chance drawn from
@@ -28,6 +30,7 @@ type stage struct {
 	figures  []string
 	cleanups []func()
 	procs    []*process
+	clients  map[string]*emq.Client
 }
 
 func newStage(name string, s settings) (*stage, error) {
@@ -35,7 +38,7 @@ func newStage(name string, s settings) (*stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{settings: s, ctx: context.Background(), dir: dir, log: filepath.Join(dir, "log"), began: time.Now()}
+	st := &stage{settings: s, ctx: context.Background(), dir: dir, log: filepath.Join(dir, "log"), began: time.Now(), clients: make(map[string]*emq.Client)}
 	h := fnv.New64a()
 	h.Write([]byte(name)) // so that a drill draws the same alone and among others
 	st.rng = rand.New(rand.NewPCG(s.seed, h.Sum64()))

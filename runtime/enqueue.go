@@ -17,8 +17,9 @@ import (
 const (
 	// chunk is how many jobs go into one pipeline.
 	chunk = 512
-	// resends is how often an enqueue whose answer was lost is sent again.
-	resends = 3
+	// resends is how often an enqueue whose answer was lost is sent again: over the second or two in which
+	// a client learns that another node is the master now.
+	resends = 6
 )
 
 // Enqueue sends jobs, of any kinds and queues, and answers one receipt each, in their order. Invalid
@@ -192,7 +193,7 @@ func (c *Client) verdict(src string, job Job, a scripts.Admitted, receipt *Recei
 		var reply *rueidis.RedisError
 		answered := errors.As(a.Err, &reply)
 		switch {
-		case scripts.IsRefusal(a.Err), scripts.IsPassing(a.Err):
+		case scripts.IsRefusal(a.Err), scripts.IsPassing(a.Err), scripts.IsUntouched(a.Err):
 			receipt.Status = Refused
 			return false, a.Err
 		case answered && strings.HasPrefix(reply.Error(), "OOM"):

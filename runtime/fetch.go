@@ -74,7 +74,9 @@ func (c *consumer) settleAll(ctx context.Context, settles []scripts.Settle) []sc
 const (
 	// largestClaim bounds one claim: more gains little and makes others wait.
 	largestClaim = 128
-	callTimeout  = 10 * time.Second
+	// callTimeout is also when a connection whose server is silent is given up: a master that froze has been
+	// replaced by then.
+	callTimeout = 5 * time.Second
 	// neighbourly is how long a queue with work waits before it tells another process: a neighbour's claim
 	// holds all free slots until it is answered.
 	neighbourly = 20 * time.Millisecond

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"strconv"
@@ -24,6 +25,8 @@ const (
 	// An idle process is to cost a server next to nothing; a connection whose end was never told is
 	// found within this and a call's timeout.
 	quietBeforePing = 5 * time.Second
+	// Another sentinel is asked when one has not taken a connection, or was quiet, for so long.
+	sentinelTimeout = 2 * time.Second
 	// Pausing a flush for so long gathers the calls of many goroutines into one write. It more than
 	// doubles small scripts at 128 goroutines and costs a lone caller nothing.
 	flushDelay = 20 * time.Microsecond
@@ -118,6 +121,9 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	option.MaxFlushDelay = flushDelay
 	// the library pings each connection that is quiet for so long, and gives it up after the timeout
 	option.Dialer.KeepAlive = quietBeforePing
+	// a sentinel may freeze, too, or its message that there is a new master be lost
+	option.Sentinel.Dialer = net.Dialer{Timeout: sentinelTimeout, KeepAlive: sentinelTimeout}
+	option.Sentinel.TopologyRefreshInterval = quietBeforePing
 	if option.ConnWriteTimeout == 0 {
 		option.ConnWriteTimeout = callTimeout
 	}

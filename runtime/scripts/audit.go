@@ -2,6 +2,7 @@ package scripts
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,20 +13,21 @@ import (
 const scanCount = 1000
 
 // Scan passes every key of the queue to page, some at a time and some of them twice. It goes through all
-// keys of the server, or of each master of a cluster. A key that comes or goes meanwhile, or moves to
-// another node, may be missed.
+// keys of the server, on a cluster of the node that has the queue. A key that comes or goes meanwhile, or
+// moves to another node, may be missed.
 func (q *Queue) Scan(ctx context.Context, page func(keys []string) error) error {
 	nodes := q.client.Nodes()
+	var elsewhere error
+	found := false
 	for addr, node := range nodes {
 		if len(nodes) > 1 {
-			info, err := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
-			if err != nil {
-				return q.wrap("scan of "+addr, "", err)
-			}
-			if strings.Contains(info, "role:slave") {
-				continue // its master has the same keys
+			// a queue is on one node; the others redirect, and one that is dead does not matter
+			if err := node.Do(ctx, node.B().Exists().Key(q.keys.Fixed("meta")).Build()).Error(); err != nil {
+				elsewhere = errors.Join(elsewhere, fmt.Errorf("%s: %w", addr, err))
+				continue
 			}
 		}
+		found = true
 		for cursor := uint64(0); ; {
 			cmd := node.B().Scan().Cursor(cursor).Match(q.keys.Base() + "*").Count(scanCount).Build()
 			entry, err := node.Do(ctx, cmd).AsScanEntry()
@@ -41,6 +43,9 @@ func (q *Queue) Scan(ctx context.Context, page func(keys []string) error) error 
 				break
 			}
 		}
+	}
+	if !found {
+		return q.wrap("scan: no node has the queue", "", elsewhere)
 	}
 	return nil
 }

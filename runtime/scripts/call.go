@@ -130,10 +130,21 @@ func IsPassing(err error) bool {
 	}
 	word, _, _ := strings.Cut(reply.Error(), " ")
 	switch word {
-	case "TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN":
+	case "TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS":
 		return true
 	}
 	return false
+}
+
+// IsUntouched tells the other words that a server answers before a script has written anything; they do
+// not pass by themselves: MISCONF of a disk that is full or broken, BUSY of somebody's endless script.
+func IsUntouched(err error) bool {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return false
+	}
+	word, _, _ := strings.Cut(reply.Error(), " ")
+	return word == "MISCONF" || word == "BUSY"
 }
 
 func isNoScript(err error) bool {
