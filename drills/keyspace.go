@@ -104,7 +104,7 @@ func (ks *keyspace) take(name, kind string, reply rueidis.RedisResult) error {
 		if err != nil {
 			return err
 		}
-		if id, isRow := strings.CutPrefix(name, "job:"); isRow {
+		if id, isRow := strings.CutPrefix(name, "job:"); isRow && !strings.Contains(id, ":") {
 			ks.rows[id] = fields
 			return nil
 		}

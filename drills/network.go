@@ -45,14 +45,17 @@ func isAdmission(words []string) bool {
 	return len(keys) > 0 && strings.Contains(keys[0], ":job:")
 }
 
-// isSettle tells a script that ends a run: it names a row, an id and a token.
+// isSettle tells a script that ends runs: it names a job and a token.
 func isSettle(words []string) bool {
-	keys, args := scriptParts(words)
+	_, args := scriptParts(words)
+	if len(args) > 4 && slices.Contains([]string{"complete", "retry", "snooze", "release", "kill", "discard"}, args[1]) {
+		return true // of many jobs, the first of them with its verb
+	}
 	if len(args) < 2 || !strings.HasPrefix(args[0], "JOB") {
 		return false
 	}
 	_, err := strconv.Atoi(args[1])
-	return err == nil && !isAdmission(words) && slices.ContainsFunc(keys, func(k string) bool { return strings.Contains(k, ":job:") })
+	return err == nil && !isAdmission(words)
 }
 
 func lostReplies(st *stage) {

@@ -117,7 +117,19 @@ func onMini(t testing.TB, scripts map[string]*script) *target {
 var targets = []struct {
 	name string
 	open func(testing.TB, map[string]*script) *target
-}{{"redis-server", onRedis}, {"miniredis", onMini}, {"gathered settles", onRedisGathered}}
+}{{"redis-server", onRedis}, {"miniredis", onMini}, {"gathered settles", onRedisGathered}, {"cluster", onCluster}}
+
+// onCluster is a cluster of its own. It has one node, which refuses all the same a script that touches keys
+// of two slots.
+func onCluster(t testing.TB, scripts map[string]*script) *target {
+	t.Helper()
+	c, err := redistest.NewCluster(t.TempDir(), 1, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	return newTarget(t, c.Nodes[0].Addr(), 0, scripts)
+}
 
 // do sends one command.
 func (s *target) do(words ...string) rueidis.RedisResult {
