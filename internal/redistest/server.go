@@ -63,6 +63,7 @@ func newSentinel(dir, conf string) (*Server, error) {
 	return s, s.Run()
 }
 
+// FreePort is a port of the loopback interface on which nobody listens now.
 func FreePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
