@@ -27,6 +27,8 @@ const (
 	quietBeforePing = 5 * time.Second
 	// Another sentinel is asked when one has not taken a connection, or was quiet, for so long.
 	sentinelTimeout = 2 * time.Second
+	// A call that was redirected so often waits a while before it goes on.
+	mostRedirections = 16
 	// Pausing a flush for so long gathers the calls of many goroutines into one write. It more than
 	// doubles small scripts at 128 goroutines and costs a lone caller nothing.
 	flushDelay = 20 * time.Microsecond
@@ -121,6 +123,8 @@ func parseURL(rawURL string) (rueidis.ClientOption, error) {
 	option.MaxFlushDelay = flushDelay
 	// the library pings each connection that is quiet for so long, and gives it up after the timeout
 	option.Dialer.KeepAlive = quietBeforePing
+	// two nodes that send each other's clients to and fro would keep a call for ever
+	option.ClusterOption.MaxMovedRedirections = mostRedirections
 	// a sentinel may freeze, too, or its message that there is a new master be lost
 	option.Sentinel.Dialer = net.Dialer{Timeout: sentinelTimeout, KeepAlive: sentinelTimeout}
 	option.Sentinel.TopologyRefreshInterval = quietBeforePing

@@ -130,7 +130,7 @@ func IsPassing(err error) bool {
 	}
 	word, _, _ := strings.Cut(reply.Error(), " ")
 	switch word {
-	case "TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS":
+	case "TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "MOVED", "ASK":
 		return true
 	}
 	return false
