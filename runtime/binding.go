@@ -39,6 +39,8 @@ type boundKind struct {
 	decode      func(version int, payload []byte) (any, error)
 	run         HandleFunc
 	entry       kindEntry
+	crons       []declaredCron
+	moved       bool  // bound on a queue that its jobs have left
 	retired     bool  // what is left of it is discarded
 	err         error // a fault that NewWorker reports
 }
@@ -75,7 +77,7 @@ func (b Binding) AlsoOn(queues ...string) Binding {
 	for _, q := range queues {
 		for _, k := range b.kinds {
 			moved := *k
-			moved.queue = q
+			moved.queue, moved.moved = q, true
 			kinds = append(kinds, &moved)
 		}
 	}
@@ -183,7 +185,9 @@ func newBoundKind[J Payload[J]](old []Old[J]) *boundKind {
 		k.err = fmt.Errorf("%s declares attempts=%d and timeout=%v: both must be positive", reflect.TypeFor[J](), k.attempts, k.timeout)
 	}
 	if len(spec.Cron) > 0 {
-		k.err = errors.Join(k.err, errors.New("cron is not served by this version of emq: take the cron directive away"))
+		var err error
+		k.crons, err = declareCrons(spec.Cron, New(zero))
+		k.err = errors.Join(k.err, err)
 	}
 	olds := make(map[int]func([]byte) (J, error), len(old))
 	for _, o := range old {

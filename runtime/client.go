@@ -36,6 +36,8 @@ type Client struct {
 	queues map[string]*clientQueue
 	closed sync.Once
 
+	parse func(Cron) (schedule, error) // parseCron, but for tests
+
 	announced sync.Map // "queue/kind" of the kinds that the registry knows from this client
 }
 
@@ -148,7 +150,7 @@ func newClient(ctx context.Context, r rueidis.Client, owned bool, cfg clientConf
 	}
 	c := &Client{
 		rueidis: r, owned: owned, server: server, minter: minter, clientConfig: cfg, log: cfg.logger,
-		queues: make(map[string]*clientQueue),
+		queues: make(map[string]*clientQueue), parse: parseCron,
 	}
 	if c.log == nil {
 		c.log = slog.Default()

@@ -14,7 +14,9 @@ type consumer struct {
 	w     *Worker
 	q     *scripts.Queue
 	kinds map[string]*boundKind // by kind and alias
-	share *share                // of the process's slots
+	crons []declaredCron
+	moved []string // entries that their jobs declare on another queue now
+	share *share   // of the process's slots
 	pump  *pump
 	warn  sparse
 
@@ -52,6 +54,13 @@ func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
 	}
 	for _, k := range kinds {
 		bound := *k
+		if !k.moved {
+			c.crons = append(c.crons, k.crons...)
+		} else {
+			for _, d := range k.crons {
+				c.moved = append(c.moved, d.name)
+			}
+		}
 		bound.run = wrap(k.run, w.cfg.Middleware)
 		for _, name := range append([]string{k.kind}, k.aliases...) {
 			c.kinds[name] = &bound

@@ -68,6 +68,9 @@ func (d *idler) loop(ctx context.Context, ok func()) error {
 		} else if err != nil {
 			return err
 		}
+		if err := c.refreshCrons(); err != nil {
+			return err
+		}
 		if _, err := c.pump.beat(); err != nil { // what was due before takes its place in the order
 			return err
 		}

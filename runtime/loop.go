@@ -77,9 +77,9 @@ func (l *loops) succeeded(name string, failedBefore bool) {
 }
 
 // Health says how long ago each background loop last succeeded, by its name: "fetch mail", "pump mail",
-// "heartbeat mail", "wait mail". A loop that has not succeeded yet is missing. While the
-// server answers, no age grows beyond a lease (a second, if that is longer) but that of "fetch" while
-// every slot is taken.
+// "heartbeat mail", "wait mail", and "cron mail" where jobs with //emq:cron are bound. A loop that has not
+// succeeded yet is missing. While the server answers, no age grows beyond a lease (a second, if that is
+// longer) but that of "fetch" while every slot is taken, and that of "cron", which has a minute.
 func (w *Worker) Health() map[string]time.Duration {
 	w.loops.mu.Lock()
 	defer w.loops.mu.Unlock()

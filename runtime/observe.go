@@ -29,19 +29,22 @@ type EventName string
 
 // What happens.
 const (
-	EventCompleted EventName = "completed" // a run ended well and was settled
-	EventRetried   EventName = "retried"   // a run failed; the job waits for its backoff
-	EventDead      EventName = "dead"      // the job is a dead letter
-	EventSnoozed   EventName = "snoozed"
-	EventDiscarded EventName = "discarded"
-	EventReleased  EventName = "released"  // handed back; no attempt was spent
-	EventCancelled EventName = "cancelled" // ended because it was cancelled
-	EventStale     EventName = "stale"     // a late settle was refused: somebody else has the job
-	EventResent    EventName = "resent"    // a settle got no answer and was sent again
-	EventLost      EventName = "lost"      // a heartbeat found that the lease was lost
-	EventStuck     EventName = "stuck"     // a handler ignores its context; its slot stays taken
-	EventReaped    EventName = "reaped"    // the pump took lapsed leases back
-	EventRefused   EventName = "refused"   // the server could not be reached or refused a call
+	EventCompleted   EventName = "completed" // a run ended well and was settled
+	EventRetried     EventName = "retried"   // a run failed; the job waits for its backoff
+	EventDead        EventName = "dead"      // the job is a dead letter
+	EventSnoozed     EventName = "snoozed"
+	EventDiscarded   EventName = "discarded"
+	EventReleased    EventName = "released"     // handed back; no attempt was spent
+	EventCancelled   EventName = "cancelled"    // ended because it was cancelled
+	EventStale       EventName = "stale"        // a late settle was refused: somebody else has the job
+	EventResent      EventName = "resent"       // a settle got no answer and was sent again
+	EventLost        EventName = "lost"         // a heartbeat found that the lease was lost
+	EventStuck       EventName = "stuck"        // a handler ignores its context; its slot stays taken
+	EventReaped      EventName = "reaped"       // the pump took lapsed leases back
+	EventTickFired   EventName = "tick_fired"   // a cron tick was fired: its job is in the queue
+	EventTickSkipped EventName = "tick_skipped" // a cron tick came to nothing: overlap, a unique key, a full queue
+	EventTickMissed  EventName = "tick_missed"  // cron ticks at which nobody was there were dropped
+	EventRefused     EventName = "refused"      // the server could not be reached or refused a call
 )
 
 // observers are told in turn.

@@ -13,6 +13,7 @@ import (
 type pump struct {
 	c      *consumer
 	holder atomic.Bool
+	since  time.Time     // when it began to pump; only the loop looks at it
 	now    chan struct{} // pump, or try to
 	held   chan struct{} // somebody else pumps
 }
@@ -87,6 +88,9 @@ func (p *pump) beat() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
+	if res.Holder && !p.holder.Load() {
+		p.since = time.Now()
+	}
 	p.setHolder(res.Holder)
 	if !res.Holder {
 		return p.patience(), nil
@@ -98,6 +102,18 @@ func (p *pump) beat() (time.Duration, error) {
 	next := min(pumpBeat, cfg.Lease/3)
 	if res.Due >= 0 {
 		next = min(next, res.Due)
+	}
+	if res.Cron > 0 {
+		next = min(next, res.Cron)
+	}
+	if res.Cron == 0 {
+		again, err := p.ticks(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if again {
+			next = 0
+		}
 	}
 	return next, nil
 }

@@ -42,7 +42,7 @@ func (c *consumer) register(job scripts.ClaimedJob) *run {
 	r.info = Info{
 		Ref: Ref{c.q.Name(), ID(job.ID)}, Kind: job.Kind, Lane: job.Lane,
 		Attempt: int(job.Attempts - job.Forgiven), MaxAttempts: job.Max,
-		Due: job.Due, Headers: job.Headers,
+		Due: job.Due, Tick: job.Tick, Headers: job.Headers,
 	}
 	r.info.EnqueuedAt = r.info.ID.Time()
 	if r.info.Due.IsZero() {

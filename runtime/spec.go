@@ -124,9 +124,10 @@ func (m UniqueMode) Debounced() UniqueMode {
 
 // Cron is one schedule of a job that enqueues itself.
 type Cron struct {
-	Spec   string // five fields, or @daily and the like
-	TZ     string // a zone's name; empty is UTC
-	Missed Missed
+	Spec    string // five fields, or @daily and the like
+	TZ      string // a zone's name; empty is UTC
+	Missed  Missed
+	Overlap Overlap
 }
 
 // Missed says what becomes of ticks at which no process was there to fire them.
@@ -134,9 +135,18 @@ type Missed uint8
 
 // What becomes of missed ticks.
 const (
-	SkipMissed Missed = iota // they are dropped
+	SkipMissed Missed = iota // they are dropped, once they are more than a minute late
 	RunOnce                  // the newest of them runs
 	RunAll                   // each of them runs
+)
+
+// Overlap says what becomes of a tick while the job of the entry's last tick still waits or runs.
+type Overlap uint8
+
+// What becomes of ticks that overlap.
+const (
+	AllowOverlap Overlap = iota // its job is enqueued all the same
+	SkipOverlap                 // it is skipped
 )
 
 // UniqueKey joins a kind and the texts of its unique fields into one key of at most 255 bytes.

@@ -65,6 +65,7 @@ type Worker struct {
 	tag       string // names this process where it pumps and waits
 	consumers []*consumer
 
+	cron    cronTimes
 	slots   *slots
 	running tally
 	left    chan struct{} // a job has left its slot; nil but for RunUntilIdle
@@ -98,7 +99,7 @@ func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error
 	w := &Worker{
 		client: c, cfg: cfg, log: cfg.Logger, observer: cfg.Observer, tag: newMark(),
 		slots: &slots{limit: cfg.Concurrency, strict: cfg.Strict}, abort: make(chan struct{}),
-		fatal: make(chan error, 1),
+		fatal: make(chan error, 1), cron: defaultCronTimes(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(byQueue)) {
 		if len(cfg.Only) == 0 || slices.Contains(cfg.Only, name) {
@@ -240,6 +241,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		for _, c := range w.consumers {
 			w.loops.start(claims, w, front, "fetch "+c.q.Name(), longestPause, c.fetch)
 			w.loops.start(claims, w, front, "pump "+c.q.Name(), longestPause, c.pump.loop)
+			if len(c.crons)+len(c.moved) > 0 {
+				w.loops.start(claims, w, front, "cron "+c.q.Name(), longestPause, c.keepCrons)
+			}
 		}
 		return nil // there is no end but a stop
 	})

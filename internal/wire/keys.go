@@ -31,3 +31,6 @@ func (k Keys) Row(id string) string { return k.base + "job:" + id }
 
 // Unique is the key that a job holds while it is the only one.
 func (k Keys) Unique(key string) string { return k.base + "de:" + key }
+
+// Entry is the hash of one cron entry.
+func (k Keys) Entry(name string) string { return k.base + "repeat:" + name }

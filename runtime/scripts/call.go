@@ -38,9 +38,10 @@ type Queue struct {
 }
 
 type keyList struct {
-	keys []string
-	row  int // index of the row, or -1
-	last int // index of the unique key or of the private list, or -1: always the last
+	keys  []string
+	row   int // index of the row, or -1
+	entry int // index of the cron entry, or -1
+	last  int // index of the unique key or of the private list, or -1: always the last
 }
 
 // Queue names a queue, which must have passed its check. It does no I/O.
@@ -48,11 +49,13 @@ func (s *Server) Queue(name string) *Queue {
 	q := &Queue{s, name, wire.NewKeys(s.prefix, name), make(map[string]keyList, len(s.scripts))}
 	fixed := fixedKeys()
 	for _, sc := range s.scripts {
-		l := keyList{make([]string, len(sc.keys)), -1, -1}
+		l := keyList{make([]string, len(sc.keys)), -1, -1, -1}
 		for i, k := range sc.keys {
 			switch k {
 			case rowKey:
 				l.row = i
+			case entryKey:
+				l.entry = i
 			case uniqueKey, privateKey:
 				l.last = i
 			default:
@@ -102,6 +105,14 @@ func (q *Queue) prepare(name, id, last string, args ...string) call {
 		}
 	}
 	return call{q.scripts[name], keys, args}
+}
+
+// prepareEntry is prepare for a script that names a cron entry.
+func (q *Queue) prepareEntry(name, entry, id, last string, args ...string) call {
+	c := q.prepare(name, id, last, args...)
+	c.keys = append([]string(nil), c.keys...)
+	c.keys[q.lists[name].entry] = q.keys.Entry(entry)
+	return c
 }
 
 func (s *Server) build(c call) rueidis.Completed {

@@ -41,6 +41,7 @@ type ClaimedJob struct {
 	Headers  map[string]string
 	Lane     string    // empty: none
 	At       time.Time // when it was claimed, by the server's clock
+	Tick     time.Time // of the cron entry that enqueued it; zero without one
 }
 
 // Claim takes up to c.N jobs. Do not repeat it after a lost answer: those jobs come back when their
@@ -82,7 +83,7 @@ func readJob(m rueidis.RedisMessage) (ClaimedJob, error) {
 	if err != nil {
 		return ClaimedJob{}, err
 	}
-	if len(parts) != 11 {
+	if len(parts) != 12 {
 		return ClaimedJob{}, fmt.Errorf("a job of %d parts", len(parts))
 	}
 	var job ClaimedJob
@@ -102,6 +103,9 @@ func readJob(m rueidis.RedisMessage) (ClaimedJob, error) {
 		_ = json.Unmarshal([]byte(headers), &job.Headers)
 	}
 	job.Lane = text(parts[10])
+	if tick := number(parts[11]); tick > 0 {
+		job.Tick = time.UnixMilli(tick)
+	}
 	return job, nil
 }
 

@@ -8,7 +8,7 @@
 --       dropped and counted as orphans; they spend nothing. Passes the wake token on if more could be taken.
 -- Gives {now, wait, pump, job, ...}: wait is the ms until it is worth claiming again (-1: when woken),
 --       pump is 1 if nothing was taken and nobody pumps the queue; a job is {id, attempts, kind,
---       payload, forgiven, lapses, max, v, due, headers, lane}. Not safe to repeat: a lost reply costs the
+--       payload, forgiven, lapses, max, v, due, headers, lane, tick}. Not safe to repeat: a lost reply costs the
 --       lease, and reap forgives it.
 -- By    the worker's fetch loop
 --@keys pending active meta wake pump m_orphan ring paused glimit gweight
@@ -67,7 +67,7 @@ local function serve(list, lane, k)
     for _, id in ipairs(ids) do
       local row = base .. 'job:' .. id
       local r = redis.pcall('HMGET', row, 'state', 'attempts', 'kind', 'payload', 'forgiven', 'lapses', 'max',
-        'v', 'due', 'headers', 'unique', 'unique_until', 'group')
+        'v', 'due', 'headers', 'unique', 'unique_until', 'group', 'tick')
       if r.err and string.sub(r.err, 1, 9) ~= 'WRONGTYPE' then
         broken = r
         break
@@ -83,7 +83,7 @@ local function serve(list, lane, k)
       end
       seen = seen + 1
       if r[1] == 'pending' and (r[13] or '') == lane then
-        found[#found + 1] = { id, (r[2] or 0) + 1, r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[13] }
+        found[#found + 1] = { id, (r[2] or 0) + 1, r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[13], r[14] }
       end
     end
   end

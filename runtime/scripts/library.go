@@ -31,13 +31,14 @@ type script struct {
 // Names that a call fills in itself; every other name is a fixed key of the queue.
 const (
 	rowKey     = "row"
+	entryKey   = "entry" // the hash of one cron entry
 	uniqueKey  = "unique_key"
 	privateKey = "private" // the list that one process waits on alone
 )
 
 // fixedKeys gives the wire's name of every fixed key for its name in Lua.
 func fixedKeys() map[string]string {
-	names := map[string]string{"dead_at": "dead:at", "wake_pump": "wake:pump"}
+	names := map[string]string{"dead_at": "dead:at", "wake_pump": "wake:pump", "repeats": "repeat"}
 	for _, n := range []string{"pending", "active", "schedule", "dead", "completed", "meta", "wake", "pump", "ring", "paused", "glimit", "gweight", "kinds"} {
 		names[n] = n
 	}
@@ -108,7 +109,7 @@ func compose(name string) (*script, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "-- emq %s\nlocal %s = ", name, strings.Join(src.keys, ", "))
 	for i, k := range src.keys {
-		if fixed[k] == "" && k != rowKey && k != uniqueKey && k != privateKey {
+		if fixed[k] == "" && k != rowKey && k != entryKey && k != uniqueKey && k != privateKey {
 			return nil, fmt.Errorf("scripts: %s.lua names an unknown key %q", name, k)
 		}
 		if i > 0 {

@@ -20,6 +20,7 @@ type Pumped struct {
 	Holder                    bool // false: another process pumps
 	Promoted, Reaped, Expired int
 	Due                       time.Duration // until the next job is due; negative: none
+	Cron                      time.Duration // until a cron entry is due; negative: none
 }
 
 // Pump takes or renews the pump and, as its holder, promotes, reaps and expires. Safe to repeat.
@@ -30,9 +31,9 @@ func (q *Queue) Pump(ctx context.Context, p Pump) (Pumped, error) {
 	case err != nil:
 		return Pumped{}, q.wrap("pump", "", err)
 	case len(ns) == 1 && ns[0] == 0:
-		return Pumped{Due: -1}, nil
-	case len(ns) == 5:
-		return Pumped{true, int(ns[1]), int(ns[2]), int(ns[3]), time.Duration(ns[4]) * time.Millisecond}, nil
+		return Pumped{Due: -1, Cron: -1}, nil
+	case len(ns) == 6:
+		return Pumped{true, int(ns[1]), int(ns[2]), int(ns[3]), time.Duration(ns[4]) * time.Millisecond, time.Duration(ns[5]) * time.Millisecond}, nil
 	}
 	return Pumped{}, q.wrap("pump", "", fmt.Errorf("unexpected answer %v", ns))
 }

@@ -4,12 +4,12 @@
 -- ARGV  base, the caller's tag, crash budget, limit (at most 500), the caller's lease in ms
 -- Does  takes or renews the pump for 3 s, then promotes, reaps and expires. The pump is an economy, not
 --       a lock: two at once are harmless.
--- Gives {1, promoted, reaped, expired, ms until the next due or -1}; {0} if another process pumps.
---       Safe to repeat.
+-- Gives {1, promoted, reaped, expired, ms until the next due or -1, ms until a cron entry is due or -1};
+--       {0} if another process pumps. Safe to repeat.
 -- By    the worker's pump
---@keys pump schedule pending active completed meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
+--@keys pump schedule pending active completed meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight repeats
 local base = ARGV[1]
---@use promote reap expire
+--@use promote reap expire cron
 --@main
 local holder = redis.call('GET', pump)
 if holder and holder ~= ARGV[2] then
@@ -26,4 +26,8 @@ for _, ms in ipairs({ lapse, expiry }) do
     due = ms
   end
 end
-return { 1, promoted, reaped, expired, due }
+local tick, head = -1, redis.call('ZRANGE', repeats, 0, 0, 'WITHSCORES')
+if head[2] and tonumber(head[2]) < NEVER then
+  tick = math.max(head[2] - now(), 0)
+end
+return { 1, promoted, reaped, expired, due, tick }

@@ -1,0 +1,273 @@
+package emq
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/echomq/emq/internal/wire"
+	"github.com/echomq/emq/runtime/scripts"
+)
+
+// CronEntry is how one cron entry of a queue stands.
+type CronEntry struct {
+	Name, Kind string
+	Cron
+
+	Next     time.Time // the next tick; zero if none comes
+	Last     time.Time // the tick that was fired last; zero before the first
+	LastID   ID        // its job
+	Paused   bool
+	Declared bool // by a job's //emq:cron; its workers keep it alive
+
+	Fired   int64 // ticks whose job was enqueued
+	Skipped int64 // ticks that were due, but whose job was not enqueued: overlap, a unique key, a full queue
+	Missed  int64 // ticks at which nobody was there, and which the policy dropped
+}
+
+// CronPage is a part of a queue's cron entries.
+type CronPage struct {
+	Entries []CronEntry
+	Next    string // the cursor of the next page; empty at the end
+}
+
+const maxCronPage = 500
+
+// AddCron makes a job enqueue itself by a schedule, or gives the entry of that name another schedule or job.
+// Name has the characters of a kind. The job is of this queue and has no In, At or WithID. Whoever serves the
+// queue fires it; the entry stays until RemoveCron. The same call again changes nothing; one with the same
+// Spec and TZ keeps the next tick. ErrInvalid, ErrTooLarge; ErrLocked for the name of a declared entry. Safe
+// to repeat.
+func (q *Queue) AddCron(ctx context.Context, name string, c Cron, job Job) error {
+	if err := q.checkCron(name); err != nil {
+		return err
+	}
+	plan, err := q.client.parse(c)
+	if err != nil {
+		return err
+	}
+	if err := checkJob(job, q.client.maxPayload); err != nil {
+		return err
+	}
+	switch {
+	case job.queue != q.name:
+		return fmt.Errorf("%w: cron entry %s: its job is of queue %s, not of %s", ErrInvalid, name, job.queue, q.name)
+	case job.delayed || !job.at.IsZero() || job.id != "":
+		return fmt.Errorf("%w: cron entry %s: In, At and WithID make no sense: each tick has a job of its own", ErrInvalid, name)
+	}
+	def, err := cronDef(c, job)
+	if err != nil {
+		return err
+	}
+	q.client.announce(ctx, []Job{job})
+	_, err = putCron(ctx, q.q, name, false, def, plan)
+	return err
+}
+
+// mostMoves is how often a change is tried again that met another one.
+const mostMoves = 10
+
+// putCron writes a definition unless the entry has it already, or a newer one; it answers which.
+func putCron(ctx context.Context, q *scripts.Queue, name string, declared bool, def scripts.CronDef, plan schedule) (string, error) {
+	for range mostMoves {
+		seen, err := q.CronRefresh(ctx, name, declared, def)
+		if err != nil || seen.Status != "wanted" {
+			return seen.Status, err
+		}
+		put, err := q.CronPut(ctx, name, seen.Rev, newMark(), tickAfter(plan, seen.Now), declared, def)
+		if err != nil || put {
+			return seen.Status, err
+		}
+	}
+	return "", fmt.Errorf("%w: cron entry %s of queue %s: others keep changing it", ErrState, name, q.Name())
+}
+
+// tickAfter is the first tick after t as the wire has it.
+func tickAfter(plan schedule, t time.Time) int64 {
+	next := plan.after(t)
+	if next.IsZero() {
+		return scripts.Never
+	}
+	return next.UnixMilli()
+}
+
+// Crons lists the cron entries, declared ones too, in no order, about n in a page (1 to 500; a page may have
+// none and not be the last). The first cursor is empty. An entry that changes meanwhile may come twice or not
+// at all. Safe to repeat.
+func (q *Queue) Crons(ctx context.Context, cursor string, n int) (CronPage, error) {
+	if q.err != nil {
+		return CronPage{}, q.err
+	}
+	if n < 1 || n > maxCronPage {
+		return CronPage{}, fmt.Errorf("%w: a page of %d cron entries: 1 to %d", ErrInvalid, n, maxCronPage)
+	}
+	if cursor == "" {
+		cursor = "0"
+	} else if !isNumber(cursor) {
+		return CronPage{}, fmt.Errorf("%w: %s is no cursor of cron entries", ErrInvalid, wire.Quote(cursor))
+	}
+	entries, next, err := q.q.Crons(ctx, cursor, n)
+	if err != nil {
+		return CronPage{}, err
+	}
+	page := CronPage{Entries: make([]CronEntry, len(entries))}
+	for i, e := range entries {
+		page.Entries[i] = cronEntry(e)
+	}
+	if next != "0" {
+		page.Next = next
+	}
+	return page, nil
+}
+
+func isNumber(s string) bool {
+	for _, c := range s {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// RemoveCron removes an entry; the jobs that it has enqueued stay. ErrGone; ErrLocked for a declared one: take
+// its directive away, or pause it. Safe to repeat: the second call is ErrGone.
+func (q *Queue) RemoveCron(ctx context.Context, name string) error {
+	return q.tuneCron(ctx, name, "remove")
+}
+
+// PauseCron keeps an entry from ticking, also over deploys. Its ticks meanwhile are lost, whatever its policy.
+// ErrGone. Safe to repeat.
+func (q *Queue) PauseCron(ctx context.Context, name string) error {
+	return q.tuneCron(ctx, name, "pause")
+}
+
+func (q *Queue) tuneCron(ctx context.Context, name, verb string) error {
+	if err := q.checkCron(name); err != nil {
+		return err
+	}
+	_, err := q.q.CronTune(ctx, name, verb, "", 0)
+	return q.noCron(name, err)
+}
+
+// ResumeCron ends a pause: the entry ticks from now on. ErrGone. Safe to repeat.
+func (q *Queue) ResumeCron(ctx context.Context, name string) error {
+	if err := q.checkCron(name); err != nil {
+		return err
+	}
+	for range mostMoves {
+		e, now, err := q.q.Cron(ctx, name)
+		if err != nil {
+			return q.noCron(name, err)
+		}
+		plan, err := q.client.parse(cronOf(e))
+		if err != nil {
+			return err
+		}
+		word, err := q.q.CronTune(ctx, name, "resume", e.Rev, tickAfter(plan, now))
+		if err != nil || word == "done" {
+			return q.noCron(name, err)
+		}
+	}
+	return fmt.Errorf("%w: cron entry %s of queue %s: others keep changing it", ErrState, name, q.name)
+}
+
+// RunCronNow enqueues the job of an entry at once, also of a paused one. It stands for no tick: Info.Tick is
+// zero, and the entry's ticks, overlap and counts do not change. The receipt and the errors are those of an
+// enqueue; ErrGone without such an entry. Each call enqueues another job.
+func (q *Queue) RunCronNow(ctx context.Context, name string) (Receipt, error) {
+	receipt := Receipt{Ref: Ref{Queue: q.name}, Status: Refused}
+	if err := q.checkCron(name); err != nil {
+		return receipt, err
+	}
+	e, _, err := q.q.Cron(ctx, name)
+	if err != nil {
+		return receipt, q.noCron(name, err)
+	}
+	receipts := []Receipt{{Ref: receipt.Ref}}
+	errs := q.client.send(ctx, newMark(), []Job{cronJob(q.name, e)}, receipts)
+	return receipts[0], joinSome(errs)
+}
+
+func (q *Queue) checkCron(name string) error {
+	if q.err != nil {
+		return q.err
+	}
+	if err := wire.CheckKind(name); err != nil {
+		return fmt.Errorf("%w: the name of a cron entry: %w", ErrInvalid, err)
+	}
+	return nil
+}
+
+// noCron says which entry is gone.
+func (q *Queue) noCron(name string, err error) error {
+	if errors.Is(err, ErrGone) {
+		return fmt.Errorf("%w: queue %s has no cron entry %s", ErrGone, q.name, name)
+	}
+	return err
+}
+
+// The wire's words of the policies.
+func missedWords() []string  { return []string{"skip", "once", "all"} }
+func overlapWords() []string { return []string{"allow", "skip"} }
+
+// cronDef writes a schedule and a job as an entry has them.
+func cronDef(c Cron, job Job) (scripts.CronDef, error) {
+	d := scripts.CronDef{
+		Spec: c.Spec, TZ: c.TZ, Missed: missedWords()[c.Missed], Overlap: overlapWords()[c.Overlap],
+		Kind: job.kind, Version: job.version, Lane: job.lane, Unique: job.unique, Window: job.mode.window, UntilStart: job.mode.start,
+		Payload: job.payload,
+	}
+	if len(job.headers) > 0 {
+		headers, err := json.Marshal(job.headers)
+		if err != nil {
+			return d, fmt.Errorf("%w: headers: %w", ErrInvalid, err)
+		}
+		d.Headers = string(headers)
+	}
+	return d, nil
+}
+
+// cronJob is the job of an entry.
+func cronJob(queue string, e scripts.CronEntry) Job {
+	job := Job{
+		kind: e.Kind, queue: queue, version: e.Version, payload: e.Payload, lane: e.Lane, unique: e.Unique,
+		mode: UniqueMode{start: e.UntilStart, window: e.Window},
+	}
+	if e.Headers != "" {
+		// headers that somebody has spoilt are no reason not to run the job
+		_ = json.Unmarshal([]byte(e.Headers), &job.headers)
+	}
+	return job
+}
+
+// cronOf is the schedule of an entry. A policy that this version does not know is the default one.
+func cronOf(e scripts.CronEntry) Cron {
+	c := Cron{Spec: e.Spec, TZ: e.TZ}
+	for i, word := range missedWords() {
+		if word == e.CronDef.Missed {
+			c.Missed = Missed(i)
+		}
+	}
+	for i, word := range overlapWords() {
+		if word == e.Overlap {
+			c.Overlap = Overlap(i)
+		}
+	}
+	return c
+}
+
+func cronEntry(e scripts.CronEntry) CronEntry {
+	entry := CronEntry{
+		Name: e.Name, Kind: e.Kind, Cron: cronOf(e), LastID: ID(e.LastID), Paused: e.Paused, Declared: e.Refreshed > 0,
+		Fired: e.Fired, Skipped: e.Skipped, Missed: e.Misses,
+	}
+	if e.Next > 0 && e.Next < scripts.Never {
+		entry.Next = time.UnixMilli(e.Next)
+	}
+	if e.Last > 0 {
+		entry.Last = time.UnixMilli(e.Last)
+	}
+	return entry
+}
