@@ -155,6 +155,9 @@ func (w *Worker) beatNow() {
 		if err := c.extend(w.life, c.registered()); err != nil && w.life.Err() == nil {
 			w.log.Warn("emq: a heartbeat failed", "queue", c.q.Name(), "error", err)
 		}
+		if err := c.refreshCrons(); err != nil && w.life.Err() == nil {
+			w.log.Warn("emq: a declared cron entry was not refreshed", "queue", c.q.Name(), "error", err)
+		}
 	}
 }
 

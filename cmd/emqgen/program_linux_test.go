@@ -126,7 +126,7 @@ func withoutOverride(t *testing.T, cmd *exec.Cmd) []byte {
 func TestTheProgramKnowsWhatIsNotServed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/served\n\ngo 1.26\n"))
-	write(t, filepath.Join(dir, "jobs.go"), []byte(declaration+"\n//emq:job\n//emq:cron @daily\ntype Daily struct{}\n"))
+	write(t, filepath.Join(dir, "jobs.go"), []byte(declaration+"\n//emq:job retain=1h result=string\ntype Daily struct{}\n"))
 	cmd := program(dir, unlimited)
 	out, _ := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "EMQ068") {

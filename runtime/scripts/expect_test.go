@@ -175,9 +175,9 @@ func (j *modelJob) claimed() string {
 	if j.text["headers"] != "" {
 		headers["trace"] = "abc" // the only one that the tests write
 	}
-	return fmt.Sprintf("%s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %.0f headers %v lane %q",
+	return fmt.Sprintf("%s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %.0f headers %v tick %q lane %q",
 		j.id, j.attempts, j.text["by"], j.text["kind"], j.text["payload"], j.forgiven, j.lapses, most,
-		max(version, 1), float64(j.due), headers, j.lane())
+		max(version, 1), float64(j.due), headers, j.text["tick"], j.lane())
 }
 
 func (e extend) expect(m *model, now stamp) answer {
@@ -339,7 +339,7 @@ func (p pump) expect(m *model, now stamp) answer {
 		}
 	}
 	return answer{strings.ReplaceAll(
-		"pumped"+promoted.Says[len("moved"):]+reaped.Says[len("moved"):]+expired.Says[len("moved"):], "  ", " "), in}
+		"pumped"+promoted.Says[len("moved"):]+reaped.Says[len("moved"):]+expired.Says[len("moved"):], "  ", " ") + m.cronWord(now), in}
 }
 
 func (h handover) expect(m *model, _ stamp) answer {

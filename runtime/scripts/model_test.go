@@ -28,6 +28,7 @@ type model struct {
 	told   []string              // what the step has published
 	lines  map[string][]string   // of jobs, the newest first
 	laneModel
+	crons map[string]*modelCron
 }
 
 // modelNudge is the list of a process that waits alone.
@@ -57,7 +58,7 @@ func newModel(base string) *model {
 	return &model{
 		base: base, jobs: map[string]*modelJob{}, spoilt: map[string]bool{}, ghosts: map[string]map[string]stamp{},
 		locks: map[string]modelLock{}, meta: map[string]string{}, metaAt: map[string]stamp{}, counts: map[string]int{},
-		laneModel: newLaneModel(), lines: map[string][]string{},
+		laneModel: newLaneModel(), crons: map[string]*modelCron{}, lines: map[string][]string{},
 		nudges: map[string]modelNudge{},
 	}
 }
@@ -238,6 +239,12 @@ func (m *model) shift(d stamp) {
 		m.metaAt[k] = t
 	}
 	move(&m.pump.until)
+	for _, e := range m.crons {
+		if e.next < Never {
+			move(&e.next)
+		}
+		move(&e.refreshed)
+	}
 }
 
 // render writes the model down as the keys of wire.md.
@@ -275,6 +282,7 @@ func (m *model) render() space {
 		put("metrics:"+name, value{Type: "hash", Text: map[string]string{"count": strconv.Itoa(n)}})
 	}
 	m.renderLanes(put)
+	m.renderCrons(put)
 	meta := maps.Clone(m.meta)
 	if n := m.inLanes(); n > 0 {
 		meta["laned"] = strconv.Itoa(n)
@@ -331,6 +339,10 @@ func (m *model) adopt(sp space) {
 	for tag, l := range m.nudges {
 		l.until = sp[m.base+"wake:"+tag].Ends
 		m.nudges[tag] = l
+	}
+	for name, e := range m.crons {
+		at := sp[m.base+"repeat:"+name].At
+		e.next, e.refreshed = at["next"], at["refreshed"]
 	}
 	m.metaAt = maps.Clone(sp[m.base+"meta"].At)
 	if m.metaAt == nil {

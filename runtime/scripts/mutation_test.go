@@ -191,7 +191,7 @@ var mutations = []mutation{
 	{"the length limit forgets the lanes", " + (m[2] or 0) +", " +", "lanes"},
 	{"a spoilt count stays", "if redis.call('EXISTS', ring) == 0 then\n      redis.call('HDEL', meta, 'laned')", "if false then\n      redis.call('HDEL', meta, 'laned')", "lanes"},
 	{"a stray member of a lane is served", " and (r[13] or '') == lane then", " then", "lanes"},
-	{"a claim hides the lane", "r[9], r[10], r[13] }", "r[9], r[10], false }", "lanes"},
+	{"a claim hides the lane", "r[9], r[10], r[13], r[14] }", "r[9], r[10], false, r[14] }", "lanes"},
 	{"a job forgets its lane", "redis.call('HSET', row, 'group', lane)", "", "lanes"},
 	{"a spoilt lane stops the others", "if failed and string.sub(failed.err, 1, 9) == 'WRONGTYPE' then", "if false then", "lanes"},
 	{"a claim in lanes passes no token on", "(lanes and ledger().servable() or redis", "(false or redis", "lanes"},
@@ -318,7 +318,7 @@ func mark(late bool) string {
 }
 
 func TestEveryMutationIsCaught(t *testing.T) {
-	for _, m := range mutations {
+	for _, m := range slices.Concat(mutations, cronMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			scripts, hits := mutate(ownLibrary(t), m.old, m.new)

@@ -231,7 +231,7 @@ func suite() map[string][]scenario {
 		"reap": reapScenarios(), "orphans": orphanScenarios(), "keep": keepScenarios(),
 		"admit": admitScenarios(), "lanes": laneScenarios(), "bulk": bulkScenarios(), "read": readScenarios(),
 		"announce": announceScenarios(), "handling": handlingScenarios(),
-		"settings": settingScenarios(), "gathered": gatheredScenarios(), "update": updateScenarios(),
+		"settings": settingScenarios(), "gathered": gatheredScenarios(), "update": updateScenarios(), "cron": cronScenarios(),
 	}
 }
 

@@ -47,10 +47,10 @@ func (want space) near(got space, slop stamp) bool {
 func (a stamp) near(b, slop stamp) bool { return math.Abs(float64(a-b)) <= float64(slop) }
 
 // timeFields are the fields of rows and of meta that hold times of the server's clock.
-var timeFields = map[string]bool{"due": true, "settled_at": true, "seen": true, "grace": true, "rate_tat": true}
+var timeFields = map[string]bool{"due": true, "settled_at": true, "seen": true, "grace": true, "rate_tat": true, "next": true, "refreshed": true}
 
 // timeSets are the sorted sets whose scores are times.
-var timeSets = map[string]bool{"active": true, "schedule": true, "completed": true, "dead:at": true}
+var timeSets = map[string]bool{"active": true, "schedule": true, "completed": true, "dead:at": true, "repeat": true}
 
 func isTimeSet(key string) bool {
 	_, name, _ := strings.Cut(key, "}:")

@@ -117,8 +117,8 @@ func (c claim) call(ctx context.Context, s *target) answer {
 		if !j.Due.IsZero() {
 			due = j.Due.UnixMilli()
 		}
-		fmt.Fprintf(&b, "; %s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %d headers %v lane %q",
-			j.ID, j.Attempts, j.By, j.Kind, j.Payload, j.Forgiven, j.Lapses, j.Max, j.Version, due, j.Headers, j.Lane)
+		fmt.Fprintf(&b, "; %s#%d by %s: %s %s forgiven %d lapses %d max %d v%d due %d headers %v tick %q lane %q",
+			j.ID, j.Attempts, j.By, j.Kind, j.Payload, j.Forgiven, j.Lapses, j.Max, j.Version, due, j.Headers, saysTick(j.Tick), j.Lane)
 	}
 	return answer{b.String(), saysWait(got.Wait)}
 }
@@ -201,7 +201,14 @@ func (p pump) call(ctx context.Context, s *target) answer {
 	if !got.Holder {
 		return answer{"another pumps", saysWait(got.Due)}
 	}
-	return answer{fmt.Sprintf("pumped %d %d %d", got.Promoted, got.Reaped, got.Expired), saysWait(got.Due)}
+	word := ""
+	switch {
+	case got.Cron == 0:
+		word = ", a cron entry is due"
+	case got.Cron > 0:
+		word = ", a cron entry will be due"
+	}
+	return answer{fmt.Sprintf("pumped %d %d %d%s", got.Promoted, got.Reaped, got.Expired, word), saysWait(got.Due)}
 }
 
 func (h handover) call(ctx context.Context, s *target) answer {

@@ -169,13 +169,15 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
   t = t.ok or t
   local ttl = redis.call('PTTL', k)
   if ttl >= 0 then redis.call('PEXPIRE', k, ttl - d) end
-  if t == 'zset' and (k:match('}:active$') or k:match('}:schedule$') or k:match('}:completed$') or k:match('}:dead:at$')) then
+  if t == 'zset' and (k:match('}:active$') or k:match('}:schedule$') or k:match('}:completed$') or k:match('}:dead:at$') or k:match('}:repeat$')) then
     local m = redis.call('ZRANGE', k, 0, -1, 'WITHSCORES')
-    for i = 1, #m, 2 do redis.call('ZADD', k, m[i + 1] - d, m[i]) end
+    for i = 1, #m, 2 do 
+      if tonumber(m[i + 1]) < 9e15 then redis.call('ZADD', k, m[i + 1] - d, m[i]) end
+    end
   elseif t == 'hash' then
-    for _, f in ipairs({'due', 'settled_at', 'seen', 'grace', 'rate_tat'}) do
+    for _, f in ipairs({'due', 'settled_at', 'seen', 'grace', 'rate_tat', 'next', 'refreshed'}) do
       local v = tonumber(redis.call('HGET', k, f) or 0)
-      if v ~= 0 then redis.call('HSET', k, f, string.format('%.17g', v - d)) end
+      if v ~= 0 and v < 9e15 then redis.call('HSET', k, f, string.format('%.17g', v - d)) end
     end
   end
 end

@@ -151,7 +151,7 @@ func Options() map[string][]string {
 	return map[string][]string{
 		"queue":   {"timeout", "attempts", "backoff", "retain", "name"},
 		"job":     {"queue", "kind", "alias", "timeout", "attempts", "backoff", "unique", "retain", "result", "version", "from"},
-		"cron":    {"tz", "missed"},
+		"cron":    {"tz", "missed", "overlap"},
 		"was":     {"version"},
 		"retired": {"kind", "queue"},
 		"package": {"prefix"},
@@ -320,6 +320,11 @@ func (r *reader) cron() *model.Cron {
 		if a.Key == "missed" {
 			v, p := a.OneOf("skip", "once", "all")
 			c.Missed = valued(r, a, v, p)
+			return
+		}
+		if a.Key == "overlap" {
+			v, p := a.OneOf("allow", "skip")
+			c.Overlap = valued(r, a, v, p)
 			return
 		}
 		c.TZ = given(r, a, a.Value)

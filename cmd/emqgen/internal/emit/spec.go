@@ -166,6 +166,9 @@ func (f *file) cron(c *model.Cron) *jen.Statement {
 		case "all":
 			g.Id("Missed").Op(":").Add(f.emq("RunAll"))
 		}
+		if c.Overlap.Value == "skip" {
+			g.Id("Overlap").Op(":").Add(f.emq("SkipOverlap"))
+		}
 	}))
 }
 

@@ -34,6 +34,7 @@ type listed struct {
 	Cron     string   `json:"cron,omitempty"`
 	TZ       string   `json:"tz,omitempty"`
 	Missed   string   `json:"missed,omitempty"`
+	Overlap  string   `json:"overlap,omitempty"`
 	Redacted []string `json:"redacted,omitempty"`
 	File     string   `json:"file"`
 	Line     int      `json:"line"`
@@ -78,6 +79,9 @@ func listJob(p *model.Package, j *model.Job) listed {
 		l.Cron, l.TZ, l.Missed = c.Spec.Value, c.TZ.Value, c.Missed.Value
 		if l.Missed == "" {
 			l.Missed = "skip"
+		}
+		if l.Overlap = c.Overlap.Value; l.Overlap == "" {
+			l.Overlap = "allow"
 		}
 	}
 	return l
@@ -128,6 +132,7 @@ func (l listed) more() (words []string) {
 		add("cron", fmt.Sprintf("%q", l.Cron))
 		add("tz", l.TZ)
 		add("missed", l.Missed)
+		add("overlap", l.Overlap)
 	}
 	add("alias", strings.Join(l.Aliases, ","))
 	add("from", strings.Join(l.From, ","))

@@ -85,10 +85,11 @@ func (u Unique) String() string {
 
 // Cron is one //emq:cron.
 type Cron struct {
-	Pos    token.Position
-	Spec   Given[string]
-	TZ     Given[string]
-	Missed Given[string]
+	Pos     token.Position
+	Spec    Given[string]
+	TZ      Given[string]
+	Missed  Given[string]
+	Overlap Given[string]
 }
 
 // Old is one //emq:was: the struct that a job had at an older version.
