@@ -125,6 +125,7 @@ func (q *Queue) CronFire(ctx context.Context, f CronFire) (string, error) {
 	if f.Tick > 0 {
 		tick = strconv.FormatInt(f.Tick, 10)
 	}
+	f.Later, f.Debounce = false, false // a tick is now, and takes no other job's place
 	admission := q.admission(&f.NewJob)
 	args := append([]string(nil), admission.args[:7]...)
 	args = append(args, f.Name, f.Rev, strconv.FormatInt(f.Seen, 10), tick, strconv.FormatInt(f.Next, 10), strconv.Itoa(f.Missed))
