@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/echomq/emq/cmd/emqgen/internal/check"
 	"github.com/echomq/emq/cmd/emqgen/internal/declare"
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
 )
@@ -76,13 +75,6 @@ func errorDocs(t *testing.T) string {
 			t.Errorf("no golden has %s", e.Code)
 		}
 		fmt.Fprintf(&b, "%s\n\n", e.Remedy)
-		if e.Code == diag.NotServed {
-			b.WriteString("In this version these are:\n\n")
-			for _, f := range check.NotServed() {
-				fmt.Fprintf(&b, "- `%s`\n", f.Name)
-			}
-			b.WriteString("\n")
-		}
 	}
 	return b.String()
 }

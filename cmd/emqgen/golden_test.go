@@ -19,7 +19,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/echomq/emq/cmd/emqgen/internal/check"
 	"github.com/echomq/emq/cmd/emqgen/internal/generate"
 )
 
@@ -93,14 +92,9 @@ func runEmqgen(ts *testscript.TestScript, args []string) int {
 	return run(context.Background(), scriptCall(ts, ts.Stdout(), ts.Stderr()), args)
 }
 
-// scriptCall is a call of a script. Goldens are for a runtime that serves every feature, because they
-// are to outlive what one version lacks; those of what it lacks say so with env RUNTIME=this.
+// scriptCall is a call of a script.
 func scriptCall(ts *testscript.TestScript, stdout, stderr io.Writer) generate.Call {
-	call := generate.Call{Dir: ts.MkAbs("."), Env: scriptEnv(ts), Stdout: stdout, Stderr: stderr}
-	if ts.Getenv("RUNTIME") == "this" {
-		call.NotServed = check.NotServed()
-	}
-	return call
+	return generate.Call{Dir: ts.MkAbs("."), Env: scriptEnv(ts), Stdout: stdout, Stderr: stderr}
 }
 
 // scriptEnv is the environment of a script, as far as the go command looks at it.

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"strings"
 
-	"github.com/echomq/emq/cmd/emqgen/internal/check"
 	"github.com/echomq/emq/cmd/emqgen/internal/generate"
 )
 
@@ -56,7 +55,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "emqgen:", err)
 		os.Exit(generate.Failed)
 	}
-	call := generate.Call{Dir: dir, Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr, NotServed: check.NotServed()}
+	call := generate.Call{Dir: dir, Env: os.Environ(), Stdout: os.Stdout, Stderr: os.Stderr}
 	code := run(ctx, call, os.Args[1:])
 	stop()
 	os.Exit(code)

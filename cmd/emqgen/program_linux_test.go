@@ -121,15 +121,3 @@ func withoutOverride(t *testing.T, cmd *exec.Cmd) []byte {
 	}
 	return out
 }
-
-// TestTheProgramKnowsWhatIsNotServed runs the program itself, which the goldens do not.
-func TestTheProgramKnowsWhatIsNotServed(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/served\n\ngo 1.26\n"))
-	write(t, filepath.Join(dir, "jobs.go"), []byte(declaration+"\n//emq:job retain=1h result=string\ntype Daily struct{}\n"))
-	cmd := program(dir, unlimited)
-	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "EMQ068") {
-		t.Errorf("exit status %d, and it said\n%s", cmd.ProcessState.ExitCode(), out)
-	}
-}

@@ -7,14 +7,12 @@ import (
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
 )
 
-// Packages checks all packages of a run, each by itself and against each other, for a runtime that
-// lacks the given features.
-func Packages(pkgs []*model.Package, notServed []Feature, diags *diag.List) {
+// Packages checks all packages of a run, each by itself and against each other.
+func Packages(pkgs []*model.Package, diags *diag.List) {
 	for _, p := range pkgs {
 		queues(p, diags)
 		for _, j := range p.Jobs {
 			job(p, j, diags)
-			served(p, j, notServed, diags)
 		}
 		generatedNames(p, diags)
 	}

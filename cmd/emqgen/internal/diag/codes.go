@@ -76,7 +76,6 @@ const (
 	BadVersion     Code = 65
 	BadFrom        Code = 66
 	RetiredAlive   Code = 67
-	NotServed      Code = 68
 
 	LockFile      Code = 70
 	FieldGone     Code = 71

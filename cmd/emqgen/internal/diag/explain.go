@@ -75,7 +75,6 @@ func Explanations() []Explanation {
 		{BadVersion, "a version that does not fit, or whose old struct is missing", "Keep a struct for each version that may wait, each once, each older than the job's own. The message prints what to paste."},
 		{BadFrom, "from= with the job's own queue", "It names the queue that the job has left."},
 		{RetiredAlive, "a retired kind that a job still has", "Remove one of the two. If the job has moved to another package, remove the directive and run with `-accept KIND`."},
-		{NotServed, "a feature that the runtime does not serve yet", "Do without it for now. It is checked in full, so that what is declared today can be served by a later version, but a job that asks for it would be refused when it is enqueued or bound."},
 
 		{LockFile, "the schema lock cannot be read", "Restore it from version control, and solve merge conflicts by running emqgen on the merged source with either side's lock."},
 		{FieldGone, "a field that waiting jobs carry is gone", "Keep the name on the wire (`json:\"old_name\"`); or raise `version=` and keep the old struct with `//emq:was`; or, when no job of the kind waits, run with `-accept KIND`."},

@@ -48,7 +48,6 @@ type Call struct {
 	Env            []string
 	Patterns       []string
 	Accept         []string // kinds whose breaking changes are wanted
-	NotServed      []check.Feature
 	Stdout, Stderr io.Writer
 }
 
@@ -171,7 +170,7 @@ func (r *run) packages(ctx context.Context) (pkgs []*model.Package, dirs []strin
 	for _, d := range drafts {
 		pkgs = append(pkgs, d.Resolve())
 	}
-	check.Packages(pkgs, r.NotServed, r.diags)
+	check.Packages(pkgs, r.diags)
 	return pkgs, dirs, nil
 }
 
