@@ -62,13 +62,20 @@ func enqueueSum(t *testing.T, client *emq.Client, s sum, opts ...emq.Option) emq
 	return r.Ref
 }
 
+// inTime ends a wait before the row is looked at again without a notice.
+func inTime(t *testing.T) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), 20*time.Second)
+}
+
 func TestAwaitGivesTheResultBeforeAndAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	onEachServer(t, func(t *testing.T, client *emq.Client) {
 		ref := enqueueSum(t, client, sum{A: 3, B: 4})
 		got := make(chan any, 1)
 		go func() {
-			r, err := emq.Await[sum](t.Context(), client, ref)
+			ctx, cancel := inTime(t)
+			defer cancel()
+			r, err := emq.Await[sum](ctx, client, ref)
 			got <- fmt.Sprint(r, err)
 		}()
 		run(t, client, emq.WorkerConfig{}, emq.HandleResult(add))
@@ -264,9 +271,11 @@ func TestManyWaitOnOneSubscriptionAndLeaveNothing(t *testing.T) {
 		refs[i] = enqueueSum(t, client, sum{A: i})
 	}
 	var wg sync.WaitGroup
+	ctx, cancel := inTime(t)
+	defer cancel()
 	for i, ref := range refs {
 		wg.Go(func() {
-			if r, err := emq.Await[sum](t.Context(), client, ref); err != nil || r.Total != i {
+			if r, err := emq.Await[sum](ctx, client, ref); err != nil || r.Total != i {
 				t.Errorf("%v, %v", r, err)
 			}
 		})
@@ -315,7 +324,9 @@ func TestAWaitSurvivesCutConnections(t *testing.T) {
 	ref := enqueueSum(t, other, sum{A: 1, B: 1})
 	got := make(chan error, 1)
 	go func() {
-		_, err := emq.Await[sum](t.Context(), client, ref)
+		ctx, cancel := inTime(t)
+		defer cancel()
+		_, err := emq.Await[sum](ctx, client, ref)
 		got <- err
 	}()
 	eventually(t, "somebody waits", func() bool { return awaited(t, other, ref) })

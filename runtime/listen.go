@@ -136,6 +136,9 @@ func (l *listener) run(ended chan struct{}) {
 		if l.over(err == nil) {
 			return
 		}
+		if err == nil { // somebody came just then
+			continue
+		}
 		l.everybody(func(_ string, t *topic) bool { t.on = false; return false }, nil)
 		if _, refused := rueidis.IsRedisErr(err); refused {
 			l.everybody(func(string, *topic) bool { return true }, func(h *hearer) { h.refused(err) })

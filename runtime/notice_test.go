@@ -3,6 +3,7 @@ package emq_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,6 +58,53 @@ func TestARunningJobIsCancelledAtOnce(t *testing.T) {
 			return err == nil && c.Totals["cancelled"] == 10 && c.Active == 0
 		})
 	})
+}
+
+// roaming is a job on any queue.
+type roaming struct{ Queue string }
+
+func (r roaming) EmqSpec() emq.Spec[roaming] {
+	return emq.Spec[roaming]{Queue: r.Queue, Kind: "job", Version: 1, Attempts: 1, Timeout: time.Minute}
+}
+
+// What is published reaches every node, so one connection to any of them hears of all queues.
+func TestAClusterTellsEndsCancellationsAndEvents(t *testing.T) {
+	t.Parallel()
+	client := openClient(t, cluster(t)[0].URL())
+	h := newHeld()
+	run(t, client, emq.WorkerConfig{Logger: new(logbook).logger()}, emq.Handle(h.handle).AlsoOn("more"), emq.HandleResult(add))
+	for _, queue := range []string{"work", "more"} {
+		if err := client.Queue(queue).SetEvents(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		events, stop := subscribe(t, client, queue, nil)
+		r, err := client.Enqueue(t.Context(), emq.New(roaming{queue}), emq.New(roaming{queue}, emq.In(time.Hour)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref := <-h.began
+		began := time.Now()
+		if err := client.Cancel(t.Context(), ref); err != nil {
+			t.Fatal(err)
+		}
+		if cause := <-h.ended; !errors.Is(cause, emq.ErrCancelled) {
+			t.Errorf("the context ended with %v", cause)
+		}
+		t.Logf("a cancellation on a cluster was seen after %v", time.Since(began))
+		if time.Since(began) > 4*time.Second {
+			t.Error("a cancellation waits for the heartbeat")
+		}
+		eventually(t, "its end is heard", func() bool { return slices.Equal(events.of(ref.ID), []string{"cancelled"}) })
+		if names := events.of(r[1].ID); !slices.Equal(names, []string{"scheduled"}) {
+			t.Errorf("heard %v", names)
+		}
+		stop()
+	}
+	ctx, cancel := inTime(t)
+	defer cancel()
+	if r, err := emq.Await[sum](ctx, client, enqueueSum(t, client, sum{A: 1, B: 2})); err != nil || r.Total != 3 {
+		t.Errorf("%v, %v", r, err)
+	}
 }
 
 // A notice is a hint: the row decides.
