@@ -297,7 +297,8 @@ func (e expire) expect(m *model, now stamp) answer {
 	if own, ok := m.meta["dead_ms"]; ok {
 		old = parseStamp(own)
 	}
-	for _, id := range m.due("dead:at", now-old, e.Limit) {
+	aged := m.due("dead:at", now-old, e.Limit)
+	for _, id := range aged {
 		n++
 		m.forget(id, "dead")
 	}
@@ -310,7 +311,11 @@ func (e expire) expect(m *model, now stamp) answer {
 		n++
 		m.forget(d.id, "dead")
 	}
-	return answer{fmt.Sprintf("moved %d", n), atLeast(m.untilHead("completed", now))}
+	in := atLeast(m.untilHead("completed", now))
+	if e.Limit > 0 && (len(aged) == e.Limit || len(dead)-most > e.Limit) {
+		in = 0
+	}
+	return answer{fmt.Sprintf("moved %d", n), in}
 }
 
 // forget deletes a job that is kept no longer, or a member that has no such job.

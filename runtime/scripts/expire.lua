@@ -5,7 +5,7 @@
 -- Does  deletes completed jobs whose retention has passed, then dead letters over the morgue's caps:
 --       meta.dead_ms of age (90 days) and meta.dead_max jobs (10 000), the oldest deaths first. A row
 --       that is in another state by now is not theirs and stays.
--- Gives {count, ms until the next retention ends or -1}. Safe to repeat.
+-- Gives {count, ms until the next retention ends, 0 if more dead letters have to go, or -1}. Safe to repeat.
 -- By    the pump
 --@keys completed dead dead_at meta
 local base = ARGV[1]
@@ -43,10 +43,15 @@ local function expire(limit)
 
   local m = redis.call('HMGET', meta, 'dead_max', 'dead_ms')
   local old = t - tonumber(m[2] or 90 * 24 * 3600 * 1000)
-  count = count + delete(redis.call('ZRANGE', dead_at, '-inf', old, 'BYSCORE', 'LIMIT', 0, limit), 'dead', dead, dead_at)
-  local over = math.min(redis.call('ZCARD', dead_at) - tonumber(m[1] or 10000), limit)
+  local aged = delete(redis.call('ZRANGE', dead_at, '-inf', old, 'BYSCORE', 'LIMIT', 0, limit), 'dead', dead, dead_at)
+  local surplus = redis.call('ZCARD', dead_at) - tonumber(m[1] or 10000)
+  local over = math.min(surplus, limit)
   if over > 0 then
     count = count + delete(redis.call('ZRANGE', dead_at, 0, over - 1), 'dead', dead, dead_at)
+  end
+  count = count + aged
+  if aged > 0 and aged == limit or over > 0 and over < surplus then
+    return count, 0 -- the next beat comes at once, or jobs that die faster than beats come would pile up
   end
   return count, head[2] and math.max(head[2] - t, 0) or -1
 end

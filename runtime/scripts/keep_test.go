@@ -42,6 +42,15 @@ func keepScenarios() []scenario {
 				failf("not the oldest deaths were forgotten")
 			}
 		}},
+		{"what is over the caps goes in one beat after another", func(s *scene) {
+			s.all(setMeta("dead_max", "1"))
+			s.dieAll(7)
+			s.all(expire{2}, expire{2}, expire{2}, expire{2})
+			s.all(setMeta("dead_max", "100"), setMeta("dead_ms", "1"))
+			s.dieAll(5)
+			s.pass(time.Hour)
+			s.all(expire{2}, expire{2}, expire{2}, expire{2})
+		}},
 		{"the morgue forgets deaths that are too old", func(s *scene) {
 			s.all(setMeta("dead_ms", "10800000"))
 			s.dieAll(2)

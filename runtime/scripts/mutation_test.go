@@ -156,6 +156,8 @@ var mutations = []mutation{
 	{"expire deletes live jobs", "if r[1] == state then\n        rows", "if true then\n        rows", "orphans"},
 	{"expire leaves the rows", "redis.call('DEL', unpack(rows))", "", "keep"},
 	{"a result is not kept", "redis.call('HSET', row, 'result', result)", "", "keep"},
+	{"what is over the cap waits for the next beat", "or over > 0 and over < surplus then", "then", "keep"},
+	{"what is too old waits for the next beat", "if aged > 0 and aged == limit or", "if", "keep"},
 	{"the morgue has no cap", "  if over > 0 then\n", "  if false then\n", "keep"},
 	{"a row of another type stops the others", "if string.sub(r.err, 1, 9) == 'WRONGTYPE' then\n    return {}\n  end", "", "orphans"},
 	{"more orphans than one claim sees hide the jobs", "if scanned == SCAN then", "if false then", "orphans"},
