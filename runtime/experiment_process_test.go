@@ -59,6 +59,8 @@ type part struct {
 
 	Produce int // jobs that each client of a producer enqueues, in place of work
 	First   int // number of its first job
+
+	Every time.Duration // what every cron spec means; 0: what it says
 }
 
 func (p part) work(ctx context.Context) error {
@@ -72,9 +74,12 @@ func (p part) work(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
+	if p.Every > 0 {
+		emq.FireEvery(client, p.Every)
+	}
 	w, err := emq.NewWorker(client, emq.WorkerConfig{
 		Concurrency: p.Concurrency, CrashBudget: p.CrashBudget, Lease: p.Lease, SoftStop: p.SoftStop, HardStop: p.HardStop,
-	}, emq.Handle(j.errand), emq.Handle(j.lastChance))
+	}, emq.Handle(j.errand), emq.Handle(j.lastChance), emq.Handle(j.toll))
 	if err != nil {
 		return err
 	}
