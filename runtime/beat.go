@@ -12,7 +12,7 @@ import (
 // which finds the cancellation in the row: the notice is only a hint.
 func (c *consumer) beat(ctx context.Context, ok func()) error {
 	defer c.w.client.listener.listen(&hearer{
-		channel: c.q.Channel("cancel"), heard: c.notice, renewed: func() {}, refused: func(error) {},
+		channel: c.q.Channel("cancel"), heard: c.notice, renewed: c.renewed, refused: func(error) {},
 	})()
 	t := time.NewTicker(c.w.cfg.Lease / 3)
 	defer t.Stop()
@@ -45,17 +45,27 @@ func (c *consumer) notice(id string) {
 	signalOne(c.hurry)
 }
 
-// hurried gives the runs of this process whose cancellation was notified.
+// renewed asks for a heartbeat of all runs: what was notified before the subscription, or while it was cut,
+// was not heard.
+func (c *consumer) renewed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unheard = true
+	signalOne(c.hurry)
+}
+
+// hurried gives the runs of this process whose cancellation was notified, or may have been.
 func (c *consumer) hurried() []*run {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var runs []*run
 	for _, r := range c.runs {
-		if c.noticed[r.job.ID] {
+		if c.unheard || c.noticed[r.job.ID] {
 			runs = append(runs, r)
 		}
 	}
 	clear(c.noticed)
+	c.unheard = false
 	return runs
 }
 

@@ -26,6 +26,7 @@ type consumer struct {
 	runs map[scripts.Fence]*run
 
 	noticed map[string]bool // ids of jobs that were cancelled, until the heartbeat has seen to them
+	unheard bool            // a notice may have been missed
 	hurry   chan struct{}   // the heartbeat is to see to them now
 
 	// Waiting for work. A token that comes while every slot is taken belongs to another process.

@@ -178,3 +178,34 @@ func TestACancellationIsFoundWithoutASubscriptionAndFastAgainWithOne(t *testing.
 		t.Error("too late")
 	}
 }
+
+// What was notified while nobody could hear it is found when the subscription is had, not at the next heartbeat.
+func TestACancellationThatWasNotHeardIsFoundWhenTheSubscriptionIsHad(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := startProxy(t, server.URL())
+	client, err := emq.Open(t.Context(), p.Proxy.URL(), emq.WithLogger(new(logbook).logger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	p.denying(func(words []string) bool { return strings.EqualFold(words[0], "SUBSCRIBE") })
+	h := newHeld()
+	const lease = 2 * time.Minute
+	run(t, client, emq.WorkerConfig{Lease: lease, Logger: new(logbook).logger()}, emq.Handle(h.handle))
+	if _, err := emq.Enqueue(t.Context(), client, job{1}); err != nil {
+		t.Fatal(err)
+	}
+	ref := <-h.began
+	if err := client.Cancel(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	p.denying(nil)
+	if cause := <-h.ended; !errors.Is(cause, emq.ErrCancelled) {
+		t.Fatalf("the context ended with %v", cause)
+	}
+	if took := time.Since(began); took > lease/6 {
+		t.Errorf("it was found after %v: by a heartbeat", took)
+	}
+}

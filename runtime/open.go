@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/echomq/emq/internal/wire"
+	"github.com/echomq/emq/runtime/scripts"
 )
 
 // Version of the protocol that this library speaks: major and minor.
@@ -239,8 +240,18 @@ func atLeast(version string, major, minor int) bool {
 	return err1 == nil && err2 == nil && (a > major || a == major && b >= minor)
 }
 
-// checkFence keeps libraries of different major versions off each other's keys.
+// checkFence asks again while the server is starting, failing over or moving slots, until ctx ends.
 func (c *Client) checkFence(ctx context.Context) error {
+	for try := 0; ; try++ {
+		err := c.fence(ctx)
+		if !scripts.IsPassing(err) || !pause(ctx, min(try, 3)) {
+			return err
+		}
+	}
+}
+
+// fence keeps libraries of different major versions off each other's keys.
+func (c *Client) fence(ctx context.Context) error {
 	key := wire.VersionKey(c.prefix)
 	get := func() (string, error) {
 		v, err := c.rueidis.Do(ctx, c.rueidis.B().Get().Key(key).Build()).ToString()
