@@ -74,7 +74,14 @@ func TestTimeoutDelayAndLeaseAreHonouredInMilliseconds(t *testing.T) {
 		type span struct{ waited, ran time.Duration }
 		spans := make(chan span, 1)
 		before := s.now(t)
-		put(t, s, brisk{}, emq.In(250*time.Millisecond))
+		id := put(t, s, brisk{}, emq.In(250*time.Millisecond)).ID
+		due, err := s.do(t, "ZSCORE", "emq:{brisk}:schedule", string(id)).AsFloat64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if delay := time.UnixMilli(int64(due)).Sub(before); delay < 250*time.Millisecond || delay > 250*time.Millisecond+s.now(t).Sub(before) {
+			t.Errorf("a delay of 250 ms is stored as %v", delay)
+		}
 		run(t, s.Client, emq.WorkerConfig{Lease: 700 * time.Millisecond, Logger: new(logbook).logger()}, emq.Handle(func(ctx context.Context, _ brisk) error {
 			waited := s.now(t).Sub(before)
 			began := time.Now()
@@ -87,10 +94,11 @@ func TestTimeoutDelayAndLeaseAreHonouredInMilliseconds(t *testing.T) {
 		}))
 		got := <-spans
 		t.Logf("delay 250 ms: ran after %v; timeout 500 ms: cancelled after %v", got.waited, got.ran)
-		if got.waited < 250*time.Millisecond || got.waited > 750*time.Millisecond {
+		// how late the machine is on top of that is not the point, nor in our hands
+		if got.waited < 250*time.Millisecond || got.waited > 10*time.Second {
 			t.Errorf("a delay of 250 ms took %v", got.waited)
 		}
-		if got.ran < 350*time.Millisecond || got.ran > time.Second {
+		if got.ran < 350*time.Millisecond || got.ran > 10*time.Second {
 			t.Errorf("a timeout of 500 ms took %v", got.ran)
 		}
 		eventually(t, "the failure is settled", func() bool { return s.counts(t, "brisk").Totals["retried"] == 1 })
