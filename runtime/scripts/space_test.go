@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/redis/rueidis"
 )
 
 // stamp is a time or a span in milliseconds. Two stamps are compared with the slop of a step: the
@@ -79,7 +80,11 @@ return {now(), out}`
 
 // dump reads every key of the database and the server's clock.
 func (s *target) dump() (space, stamp) {
-	parts, err := s.client.Do(context.Background(), s.client.B().Eval().Script(dumpText).Numkeys(0).Build()).ToArray()
+	return readDump(s.client.Do(context.Background(), s.client.B().Eval().Script(dumpText).Numkeys(0).Build()))
+}
+
+func readDump(res rueidis.RedisResult) (space, stamp) {
+	parts, err := res.ToArray()
 	check(err)
 	now := stamp(number(parts[0]))
 	keys, err := parts[1].ToArray()
