@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/echomq/emq/internal/wire"
 	"github.com/echomq/emq/runtime/scripts"
 )
 
@@ -25,8 +27,8 @@ type ResultSource interface {
 //
 // A job that did not complete is a *JobError: ErrDead for a dead letter, ErrGone for one that does not
 // exist, or no longer does, because it was cancelled, discarded or removed, or its retention is over. The
-// end of ctx is its cause. ErrInvalid, before anything is sent, is a job that keeps no result, or a ref
-// that is not J's. Safe to repeat, and from many places at once.
+// end of ctx is its cause. ErrInvalid is a type that keeps no result, or a ref that is not J's: of another
+// queue, before anything is sent, or of another kind, which a Client finds in the row. Safe to repeat, and from many places at once.
 func Await[J Returner[J, R], R any](ctx context.Context, from ResultSource, ref Ref) (R, error) {
 	var job J
 	var result R
@@ -39,7 +41,13 @@ func Await[J Returner[J, R], R any](ctx context.Context, from ResultSource, ref 
 	case ref.Queue != spec.Queue:
 		return result, fmt.Errorf("%w: await %s: the kind %s is in the queue %s (for one that has moved use AwaitResult)", ErrInvalid, ref, spec.Kind, spec.Queue)
 	}
-	text, err := from.AwaitResult(ctx, ref)
+	await := from.AwaitResult
+	if c, ok := from.(*Client); ok {
+		await = func(ctx context.Context, ref Ref) (json.RawMessage, error) {
+			return c.awaitKind(ctx, ref, append([]string{spec.Kind}, spec.Aliases...))
+		}
+	}
+	text, err := await(ctx, ref)
 	if err != nil {
 		return result, err
 	}
@@ -92,6 +100,11 @@ const (
 // for all that the client listens to, then reads the row, and again when the end is told or the
 // connection was cut; and every 30 s, should a notice be lost. An unreachable server is waited out.
 func (c *Client) AwaitResult(ctx context.Context, ref Ref) (json.RawMessage, error) {
+	return c.awaitKind(ctx, ref, nil)
+}
+
+// awaitKind is AwaitResult of a job that must be of one of the kinds, if any are given.
+func (c *Client) awaitKind(ctx context.Context, ref Ref, kinds []string) (json.RawMessage, error) {
 	if err := ref.check(); err != nil {
 		return nil, err
 	}
@@ -107,7 +120,7 @@ func (c *Client) AwaitResult(ctx context.Context, ref Ref) (json.RawMessage, err
 		},
 		renewed: func() { signalOne(look) },
 		refused: func(err error) {
-			if errors.Is(err, errClosed) {
+			if errors.Is(err, ErrClosed) {
 				refused.Store(err)
 				signalOne(look)
 			} // else the looks below must do
@@ -131,6 +144,9 @@ func (c *Client) AwaitResult(ctx context.Context, ref Ref) (json.RawMessage, err
 			return nil, fmt.Errorf("emq: await %s: %w", ref, err)
 		}
 		row, err := q.Await(ctx, string(ref.ID))
+		if err == nil && len(kinds) > 0 && !slices.Contains(kinds, row.Kind) {
+			return nil, fmt.Errorf("%w: await %s: the job is of the kind %s, not %s", ErrInvalid, ref, wire.Quote(row.Kind), kinds[0])
+		}
 		switch _, reply := rueidis.IsRedisErr(err); {
 		case errors.Is(err, ErrGone):
 			how, _ := end.Load().(EventName)

@@ -346,3 +346,31 @@ func TestAWaitSurvivesCutConnections(t *testing.T) {
 	}
 	t.Logf("the result came %v after the subscription was possible again", time.Since(began))
 }
+
+// difference is another kind of the same queue with a result.
+type difference struct{ A, B int }
+
+func (difference) EmqSpec() emq.Spec[difference] {
+	s := sum{}.EmqSpec()
+	return emq.Spec[difference]{Queue: s.Queue, Kind: "difference", Attempts: 1, Timeout: time.Minute, Retain: time.Hour}
+}
+
+func (difference) EmqResult() (t total) { return t }
+
+func TestAwaitRefusesAJobOfAnotherKind(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		ctx, cancel := inTime(t)
+		defer cancel()
+		ref := enqueueSum(t, s.Client, sum{A: 1, B: 2})
+		if got, err := emq.Await[difference](ctx, s.Client, ref); !errors.Is(err, emq.ErrInvalid) {
+			t.Errorf("of a job that waits: %v, %v", got, err)
+		}
+		run(t, s.Client, emq.WorkerConfig{Logger: new(logbook).logger()}, emq.HandleResult(add))
+		if got, err := emq.Await[sum](ctx, s.Client, ref); err != nil || got.Total != 3 {
+			t.Errorf("%v, %v", got, err)
+		}
+		if got, err := emq.Await[difference](ctx, s.Client, ref); !errors.Is(err, emq.ErrInvalid) {
+			t.Errorf("of a job that has ended: %v, %v", got, err)
+		}
+	})
+}

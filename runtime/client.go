@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -35,6 +36,9 @@ type Client struct {
 	mu     sync.Mutex
 	queues map[string]*clientQueue
 	closed sync.Once
+	ended  atomic.Bool // Close was called
+
+	observer Observer // all of the configuration's
 
 	parse func(Cron) (schedule, error) // parseCron, but for tests
 
@@ -49,7 +53,7 @@ type clientConfig struct {
 	embedded       bool
 	inProcess      inprocess.Server // if embedded
 	middleware     []EnqueueMiddleware
-	observer       Observer
+	observers      []Observer
 	errs           []error
 }
 
@@ -93,10 +97,9 @@ func WithEnqueueMiddleware(m ...EnqueueMiddleware) ClientOption {
 // more than once, each observer is told, in that order.
 func WithObserver(o Observer) ClientOption {
 	return func(c *clientConfig) {
-		if c.observer != nil && o != nil {
-			o = observers{c.observer, o}
+		if o != nil {
+			c.observers = append(c.observers, o)
 		}
-		c.observer = o
 	}
 }
 
@@ -156,7 +159,11 @@ func newClient(ctx context.Context, r rueidis.Client, owned bool, cfg clientConf
 		c.log = slog.Default()
 	}
 	c.listener = newListener(c)
-	c.observer = careful{c.observer, c.log}
+	all := make(observers, len(cfg.observers))
+	for i, o := range cfg.observers {
+		all[i] = careful{o, c.log}
+	}
+	c.observer = all
 	c.enqueuer = door{c}
 	for i := len(cfg.middleware) - 1; i >= 0; i-- {
 		c.enqueuer = cfg.middleware[i](c.enqueuer)
@@ -223,6 +230,7 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 // Close frees the connections that Open made. A client of NewClient stays its maker's. Stop the workers
 // first. Safe to repeat.
 func (c *Client) Close() {
+	c.ended.Store(true)
 	c.closed.Do(func() {
 		c.listener.close()
 		if c.owned {

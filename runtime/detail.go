@@ -13,6 +13,8 @@ import (
 // JobDetail is everything that is known of a job.
 type JobDetail struct {
 	Ref
+	//lint:ignore U1000 see whole
+	whole
 	State      State
 	Kind, Lane string
 	Version    int    // of the payload's shape, from 1

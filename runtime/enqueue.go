@@ -45,6 +45,10 @@ func (d door) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 		refuseAll(receipts)
 		return receipts, err
 	}
+	if d.c.ended.Load() {
+		refuseAll(receipts)
+		return receipts, fmt.Errorf("emq: enqueue: nothing was sent: %w", ErrClosed)
+	}
 	if ctx.Err() != nil {
 		refuseAll(receipts)
 		return receipts, fmt.Errorf("emq: enqueue: nothing was sent: %w", context.Cause(ctx))

@@ -33,6 +33,8 @@ var (
 	ErrLocked = scripts.ErrLocked
 	// ErrFull is a queue at its maximum length, or a server at its maxmemory. Nothing was written.
 	ErrFull = scripts.ErrFull
+	// ErrClosed is a call on a client that was closed. An enqueue after Close sends nothing.
+	ErrClosed = scripts.ErrClosed
 	// ErrRate is a call over a rate limit.
 	ErrRate = scripts.ErrRate
 )

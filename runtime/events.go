@@ -18,6 +18,8 @@ import (
 type JobEvent struct {
 	Name EventName
 	Ref
+	//lint:ignore U1000 see whole
+	whole
 	Kind     string
 	At       time.Time       // by the server's clock
 	Attempt  int             // counted, from 1; 0 where the script does not know it

@@ -57,7 +57,7 @@ func (p part) produceAs(ctx context.Context, j *journal, node int) error {
 		}
 		for i, r := range receipts {
 			if r.Status != emq.Enqueued {
-				return errors.New(r.String() + " is " + r.Status.String())
+				return errors.New(r.Ref.String() + " is " + r.Status.String())
 			}
 			j.write(0, "start", r.ID, first+n+i, 1)
 		}

@@ -9,6 +9,8 @@ import (
 // Info is what a handler can know of its run.
 type Info struct {
 	Ref
+	//lint:ignore U1000 see whole
+	whole
 	Kind, Lane  string
 	Attempt     int               // counted attempts with this one, from 1; snoozes and hand-backs do not count
 	MaxAttempts int               // after that many the job is a dead letter

@@ -157,4 +157,7 @@ func (q *Queue) refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: queue %s: %s", ErrInvalid, wire.Quote(q.name), fmt.Sprintf(format, args...))
 }
 
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+// milliseconds rounds up: no limit is ever looser than it was set.
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt((d + time.Millisecond - 1).Milliseconds(), 10)
+}

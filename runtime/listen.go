@@ -2,7 +2,6 @@ package emq
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -46,14 +45,12 @@ func newListener(c *Client) *listener {
 	return &listener{client: c, change: make(chan struct{}, 1), topics: make(map[string]*topic)}
 }
 
-var errClosed = errors.New("emq: the client is closed")
-
 // listen adds a hearer until stop is called; after that it hears nothing more but what is under way.
 func (l *listener) listen(h *hearer) (stop func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		h.refused(errClosed)
+		h.refused(ErrClosed)
 		return func() {}
 	}
 	t := l.topics[h.channel]
@@ -255,7 +252,7 @@ func (l *listener) close() {
 	l.closed = true
 	ended := l.ended
 	l.mu.Unlock()
-	l.everybody(func(string, *topic) bool { return true }, func(h *hearer) { h.refused(errClosed) })
+	l.everybody(func(string, *topic) bool { return true }, func(h *hearer) { h.refused(ErrClosed) })
 	signalOne(l.change)
 	if ended != nil {
 		within(ended, farewell)

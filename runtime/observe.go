@@ -47,7 +47,7 @@ const (
 	EventRefused     EventName = "refused"      // the server could not be reached or refused a call
 )
 
-// observers are told in turn.
+// observers are told in turn; one that panics keeps nothing from the others.
 type observers []Observer
 
 func (os observers) Observe(ctx context.Context, e Event) {
@@ -56,16 +56,13 @@ func (os observers) Observe(ctx context.Context, e Event) {
 	}
 }
 
-// careful keeps a panic of the user's observer, which may also be none, from ending a worker.
+// careful keeps a panic of the user's observer from ending a worker.
 type careful struct {
 	observer Observer
 	log      *slog.Logger
 }
 
 func (c careful) Observe(ctx context.Context, e Event) {
-	if c.observer == nil {
-		return
-	}
 	defer func() {
 		if p := recover(); p != nil {
 			c.log.Error("emq: the observer panicked", "event", e.Name, "panic", p)

@@ -100,6 +100,8 @@ func (s Status) String() string {
 // Receipt is the answer for one job of an enqueue.
 type Receipt struct {
 	Ref
+	//lint:ignore U1000 see whole
+	whole
 	Status Status
 	Holder ID // with Conflict and Replaced: the job that holds the unique key; no job has the receipt's own id
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -275,4 +276,21 @@ func TestFiftyEnvsSideBySide(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// shaky is an observer that panics.
+type shaky struct{}
+
+func (shaky) Observe(context.Context, emq.Event) { panic("observer") }
+
+func TestAnObserverThatPanicsHidesNothing(t *testing.T) {
+	t.Parallel()
+	env := emqtest.New(t, emq.WithObserver(shaky{}), emq.WithLogger(slog.New(slog.DiscardHandler)))
+	for _, own := range []emq.Observer{nil, shaky{}} {
+		env.Worker.Observer = own
+		enqueue(t, env.Client, greet{})
+		if r := env.Work(emq.Handle(func(context.Context, greet) error { return nil })); r.Completed != 1 {
+			t.Errorf("%v", r)
+		}
+	}
 }

@@ -29,7 +29,7 @@ func (e *Env) Work(bindings ...emq.Binding) Report {
 		cfg.Concurrency = 1
 	}
 	if cfg.Observer != nil {
-		cfg.Observer = both{&e.log, cfg.Observer}
+		cfg.Observer = both{&e.log, cfg.Observer} // the log first: the user's may panic
 	}
 	began := e.log.begin()
 	cfg.Middleware = append([]emq.Middleware{began.middleware}, cfg.Middleware...)
@@ -70,7 +70,7 @@ type Report struct {
 
 // Outcome is one run and how it ended.
 type Outcome struct {
-	emq.Ref
+	Ref     emq.Ref
 	Kind    string
 	Attempt int
 	Payload any           // as the handler got it; nil if none was called

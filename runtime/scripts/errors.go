@@ -18,6 +18,8 @@ var (
 	ErrFull    = errors.New("emq: queue is full")
 	ErrRate    = errors.New("emq: over the rate limit")
 	ErrVersion = errors.New("emq: version")
+
+	ErrClosed = errors.New("emq: the client is closed") // not a script's word
 )
 
 // Refusal is a script's refusal: its class, where it was given, and the server's text.
@@ -76,6 +78,9 @@ func (q *Queue) wrap(call, id string, err error) error {
 		if class := classOf(word); class != nil {
 			return &Refusal{class, q.name, id, text}
 		}
+	}
+	if errors.Is(err, rueidis.ErrClosing) {
+		err = ErrClosed
 	}
 	if id != "" {
 		return fmt.Errorf("emq: %s: queue %s, job %s: %w", call, q.name, id, err)
