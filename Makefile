@@ -5,13 +5,14 @@ GO           ?= go
 PKGS         ?= ./...
 TESTFLAGS    ?=
 DRILLFLAGS   ?=
+BENCHFLAGS   ?=
 # Pinned linters in a module of their own (tools/go.mod), so that they never enter the product's go.mod.
 STATICCHECK  := $(GO) tool -modfile=tools/go.mod staticcheck
 REVIVE       := $(GO) tool -modfile=tools/go.mod revive
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test lint fmt vet staticcheck revive tidy generated generate race redis-server bench drills quickstart
+.PHONY: help test lint fmt vet staticcheck revive tidy generated generate race redis-server postgresql bench drills quickstart
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +26,7 @@ fmt:
 
 vet:
 	$(GO) vet $(PKGS)
+	cd bench && $(GO) vet ./...
 
 staticcheck:
 	$(STATICCHECK) $(PKGS)
@@ -35,6 +37,7 @@ revive:
 tidy:
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
+	cd bench && $(GO) mod tidy -diff
 
 generated: ## fail if a generated file is out of date
 	$(GO) run ./cmd/emqgen -check ./examples/...
@@ -54,8 +57,13 @@ redis-server:
 	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; \
 	$$sudo apt-get update -q && $$sudo apt-get install -q -y redis-server
 
-bench: redis-server ## no-op jobs through the worker, beside a bare loop over the same scripts
-	$(GO) test -run '^$$' -bench Process ./runtime
+bench: redis-server postgresql ## emq beside asynq, River and the limit of its own scripts: BENCHFLAGS=-short in two minutes, else bench/RESULTS.md
+	cd bench && $(GO) run . $(BENCHFLAGS)
+
+postgresql:
+	@if command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then exit 0; fi; \
+	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; \
+	$$sudo apt-get update -q && $$sudo apt-get install -q -y postgresql
 
 drills: redis-server ## failure drills: kill, freeze, cut, fill and fail over, and audit; DRILLFLAGS='-only freeze -seed 1'
 	$(GO) run ./drills $(DRILLFLAGS)
