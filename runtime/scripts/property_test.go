@@ -3,6 +3,7 @@ package scripts
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -72,8 +73,8 @@ func fenceIn(st step) Fence {
 	panic(fmt.Sprintf("%T is no settle", st))
 }
 
-// property plays one random history.
-func property(open func() *target) func(*rapid.T) {
+// property plays one random history, on one queue or on several of one server.
+func property(open func() []*target) func(*rapid.T) {
 	return func(t *rapid.T) {
 		defer func() {
 			if p := recover(); p != nil {
@@ -84,27 +85,63 @@ func property(open func() *target) func(*rapid.T) {
 				t.Fatalf("%s", f.text)
 			}
 		}()
-		h := &history{scene: newScene(open()), used: map[Fence]int{}}
-		if rapid.Bool().Draw(t, "limited") {
-			h.do(setMeta("concurrency", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "concurrency")))
+		var all []*history
+		for _, s := range newScenes(open()) {
+			h := &history{scene: s, used: map[Fence]int{}}
+			h.settings(t)
+			all = append(all, h)
 		}
-		if rapid.Bool().Draw(t, "budgeted") {
-			h.do(setMeta("crash_budget", rapid.SampledFrom([]string{"0", "1", "3"}).Draw(t, "crash budget")))
-		}
-		if rapid.Bool().Draw(t, "events") {
-			h.do(setMeta("events", "1"))
-		}
-		if rapid.Bool().Draw(t, "limited lane") {
-			h.all(tune{"a", "limit", 1}, tune{"b", "weight", 3})
-		}
-		t.Repeat(h.actions())
-		for _, st := range h.sent {
-			h.resend(st)
+		t.Repeat(interleaved(all))
+		for _, h := range all {
+			for _, st := range h.sent {
+				h.resend(st)
+			}
 		}
 	}
 }
 
+// interleaved gives the actions of all histories; each time the queue is drawn that takes the action.
+func interleaved(all []*history) map[string]func(*rapid.T) {
+	actions := map[string]func(*rapid.T){}
+	for name, act := range all[0].actions() {
+		takers := []func(*rapid.T){act}
+		for _, h := range all[1:] {
+			takers = append(takers, h.actions()[name])
+		}
+		actions[name] = func(t *rapid.T) {
+			if len(takers) == 1 {
+				act(t)
+				return
+			}
+			takers[rapid.IntRange(0, len(takers)-1).Draw(t, "queue")](t)
+		}
+	}
+	return actions
+}
+
+// settings draws what the queue has from the start.
+func (h *history) settings(t *rapid.T) {
+	if rapid.Bool().Draw(t, "limited") {
+		h.do(setMeta("concurrency", rapid.SampledFrom([]string{"1", "2"}).Draw(t, "concurrency")))
+	}
+	if rapid.Bool().Draw(t, "budgeted") {
+		h.do(setMeta("crash_budget", rapid.SampledFrom([]string{"0", "1", "3"}).Draw(t, "crash budget")))
+	}
+	if rapid.Bool().Draw(t, "events") {
+		h.do(setMeta("events", "1"))
+	}
+	if rapid.Bool().Draw(t, "limited lane") {
+		h.all(tune{"a", "limit", 1}, tune{"b", "weight", 3})
+	}
+}
+
 func (h *history) actions() map[string]func(*rapid.T) {
+	all := h.jobActions()
+	maps.Copy(all, h.otherActions())
+	return all
+}
+
+func (h *history) jobActions() map[string]func(*rapid.T) {
 	job := rapid.SampledFrom(propertyJobs)
 	wait := rapid.SampledFrom(propertyDelays)
 	return map[string]func(*rapid.T){
@@ -288,11 +325,11 @@ func checks(t testing.TB, n string) {
 func TestRandomHistoriesOnMiniredis(t *testing.T) {
 	checks(t, "60")
 	s := onMini(t, ownLibrary(t))
-	rapid.Check(t, property(func() *target { return s }))
+	rapid.Check(t, property(func() []*target { return []*target{s} }))
 }
 
 func TestRandomHistoriesOnRedis(t *testing.T) {
 	checks(t, "20")
 	s := onRedis(t, ownLibrary(t))
-	rapid.Check(t, property(func() *target { return s }))
+	rapid.Check(t, property(func() []*target { return []*target{s} }))
 }

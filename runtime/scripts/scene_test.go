@@ -18,6 +18,8 @@ type scene struct {
 	trail []any
 	last  space    // the key space after the last step
 	told  []string // what the last step has published
+	// beside are the scenes of other queues on the same server. A step of this one changes no key of theirs.
+	beside []*scene
 }
 
 func newScene(s *target) *scene {
@@ -35,6 +37,9 @@ func (s *scene) do(st step) answer {
 	now := s.at
 	got := st.call(context.Background(), s.target)
 	s.m.pass(now)
+	for _, b := range s.beside {
+		b.m.pass(now)
+	}
 	want := st.expect(s.m, now)
 	s.m.refresh()
 	s.compare(now, want, got)
@@ -51,7 +56,11 @@ func (s *scene) compare(since stamp, want, got answer) {
 	if want.Says != got.Says || !want.In.near(got.In, slop) {
 		failf("after %s\nthe answer differs (-model +server):\n%s", s.story(), differs(want, got, slop))
 	}
-	if model := s.m.render(); !model.near(sp, slop) {
+	model := s.m.render()
+	for _, b := range s.beside {
+		maps.Copy(model, b.m.render())
+	}
+	if !model.near(sp, slop) {
 		if d := differs(model, sp, slop); d != "" {
 			failf("after %s\nthe key space differs (-model +server):\n%s", s.story(), d)
 		}
@@ -64,6 +73,10 @@ func (s *scene) compare(since stamp, want, got answer) {
 	s.m.told = nil
 	s.m.adopt(sp)
 	s.last = sp
+	for _, b := range s.beside {
+		b.m.adopt(sp)
+		b.at, b.last = end, sp
+	}
 }
 
 func (s *scene) story() string {
@@ -110,8 +123,14 @@ func (s *scene) leaves(st step) answer {
 // pass lets time pass.
 func (s *scene) pass(d time.Duration) {
 	s.trail = append(s.trail, "time passes: "+d.String())
-	s.m.shift(s.advance(d))
+	by := s.advance(d)
+	s.m.shift(by)
 	s.m.pass(s.now())
+	for _, b := range s.beside {
+		b.clock = s.clock
+		b.m.shift(by)
+		b.m.pass(s.now())
+	}
 	s.at = s.nowAfter(s.at)
 	s.compare(s.at-1, answer{}, answer{})
 }
