@@ -220,6 +220,7 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 				set("paused", "1"), set("paused", ""), set("paused", ""), set("concurrency", "1"), set("concurrency", "3"),
 				set("concurrency", ""), rate(1, time.Hour), rate(2, time.Hour), set("rate_max", "", "rate_ms", ""),
 				set("max_len", "2"), set("max_len", ""), set("crash_budget", "1"), set("crash_budget", ""),
+				set("events", "1"), set("events", ""),
 			}).Draw(t, "setting"))
 		},
 		"await":        func(t *rapid.T) { h.do(await{job.Draw(t, "job")}) },
@@ -331,5 +332,11 @@ func TestRandomHistoriesOnMiniredis(t *testing.T) {
 func TestRandomHistoriesOnRedis(t *testing.T) {
 	checks(t, "20")
 	s := onRedis(t, ownLibrary(t))
+	rapid.Check(t, property(func() []*target { return []*target{s} }))
+}
+
+func TestRandomHistoriesWithGatheredSettles(t *testing.T) {
+	checks(t, "20")
+	s := onRedisGathered(t, ownLibrary(t))
 	rapid.Check(t, property(func() []*target { return []*target{s} }))
 }
