@@ -45,8 +45,8 @@ type AuditReport struct {
 // counted twice. ErrInvalid: a negative lease. Progress, if there is one, is called after each part, in this goroutine.
 func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
 	a := audit{q: q.q, o: o}
-	if q.err != nil {
-		return a.AuditReport, q.err
+	if err := q.usable(); err != nil {
+		return a.AuditReport, err
 	}
 	if o.Lease < 0 {
 		return a.AuditReport, fmt.Errorf("%w: a lease of %v: it may not be negative", ErrInvalid, o.Lease)

@@ -105,7 +105,7 @@ func (c *Client) AwaitResult(ctx context.Context, ref Ref) (json.RawMessage, err
 
 // awaitKind is AwaitResult of a job that must be of one of the kinds, if any are given.
 func (c *Client) awaitKind(ctx context.Context, ref Ref, kinds []string) (json.RawMessage, error) {
-	if err := ref.check(); err != nil {
+	if err := c.check(ref); err != nil {
 		return nil, err
 	}
 	q := c.queue(ref.Queue)

@@ -37,8 +37,8 @@ func (q *Queue) State(ctx context.Context, id ID) (State, error) {
 }
 
 func (q *Queue) checkID(id ID) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	_, err := ParseID(string(id))
 	return err
@@ -127,8 +127,8 @@ func summary(listed State, j scripts.Listed) JobSummary {
 
 // checkBrowse fills in the defaults and reads the cursor.
 func (q *Queue) checkBrowse(o *BrowseOptions) (*scripts.Place, error) {
-	if q.err != nil {
-		return nil, q.err
+	if err := q.usable(); err != nil {
+		return nil, err
 	}
 	switch o.State {
 	case StatePending, StateScheduled, StateActive, StateDead, StateCompleted:

@@ -46,8 +46,8 @@ const (
 // part, in this goroutine.
 func (q *Queue) ReprocessAll(ctx context.Context, o ReprocessOptions) (BulkProgress, error) {
 	var p BulkProgress
-	if q.err != nil {
-		return p, q.err
+	if err := q.usable(); err != nil {
+		return p, err
 	}
 	if o.Kind != "" {
 		if err := wire.CheckKind(o.Kind); err != nil {
@@ -144,8 +144,8 @@ func (q *Queue) DrainLane(ctx context.Context, lane string) (BulkProgress, error
 }
 
 func (q *Queue) drain(ctx context.Context, d scripts.Drain, p *BulkProgress, progress func(BulkProgress)) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	d.Limit = drainBatch
 	for more := true; more; {

@@ -220,11 +220,19 @@ func newClientQueue(q *scripts.Queue) *clientQueue {
 // the cancellation at its next heartbeat if the notice is lost), and it ends as cancelled unless it
 // completes first. ErrGone, ErrState (it has ended already). Safe to repeat.
 func (c *Client) Cancel(ctx context.Context, ref Ref) error {
-	if err := ref.check(); err != nil {
+	if err := c.check(ref); err != nil {
 		return err
 	}
 	_, err := c.queue(ref.Queue).Cancel(ctx, string(ref.ID))
 	return err
+}
+
+// check refuses what names no job, and every call after Close.
+func (c *Client) check(ref Ref) error {
+	if err := ref.check(); err != nil {
+		return err
+	}
+	return c.Queue(ref.Queue).usable()
 }
 
 // Close frees the connections that Open made. A client of NewClient stays its maker's. Stop the workers

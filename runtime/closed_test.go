@@ -17,11 +17,22 @@ func TestAClosedClientSaysSo(t *testing.T) {
 		if !errors.Is(err, emq.ErrClosed) || len(receipts) != 2 || receipts[0].Status != emq.Refused || receipts[1].Status != emq.Refused {
 			t.Errorf("%v, %v", receipts, err)
 		}
-		_, err = q.Counts(t.Context())
-		_, lanes := q.Lane(t.Context(), "a")
-		for _, err := range []error{err, lanes, q.Pause(t.Context()), q.Remove(t.Context(), "JOB0KHTOWnGLuA")} {
-			if !errors.Is(err, emq.ErrClosed) {
-				t.Errorf("%v", err)
+		ctx, ref := t.Context(), receipts[0].Ref
+		ref.Queue, ref.ID = "work", "JOB0KHTOWnGLuA"
+		calls := map[string]func() error{
+			"Counts": func() error { _, err := q.Counts(ctx); return err },
+			"Lane":   func() error { _, err := q.Lane(ctx, "a"); return err },
+			"Pause":  func() error { return q.Pause(ctx) },
+			"Remove": func() error { return q.Remove(ctx, ref.ID) },
+			"Job":    func() error { _, err := q.Job(ctx, ref.ID); return err },
+			"Audit":  func() error { _, err := q.Audit(ctx, emq.AuditOptions{}); return err },
+			"Cancel": func() error { return s.Cancel(ctx, ref) },
+			"Result": func() error { _, err := s.AwaitResult(ctx, ref); return err },
+			"Update": func() error { return emq.UpdatePayload(ctx, s.Client, ref, job{4}) },
+		}
+		for name, call := range calls {
+			if err := call(); !errors.Is(err, emq.ErrClosed) {
+				t.Errorf("%s: %v", name, err)
 			}
 		}
 	})

@@ -97,8 +97,8 @@ func tickAfter(plan schedule, t time.Time) int64 {
 // none and not be the last). The first cursor is empty. An entry that changes meanwhile may come twice or not
 // at all. Safe to repeat.
 func (q *Queue) Crons(ctx context.Context, cursor string, n int) (CronPage, error) {
-	if q.err != nil {
-		return CronPage{}, q.err
+	if err := q.usable(); err != nil {
+		return CronPage{}, err
 	}
 	if n < 1 || n > maxCronPage {
 		return CronPage{}, fmt.Errorf("%w: a page of %d cron entries: 1 to %d", ErrInvalid, n, maxCronPage)
@@ -191,8 +191,8 @@ func (q *Queue) RunCronNow(ctx context.Context, name string) (Receipt, error) {
 }
 
 func (q *Queue) checkCron(name string) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if err := wire.CheckKind(name); err != nil {
 		return fmt.Errorf("%w: the name of a cron entry: %w", ErrInvalid, err)

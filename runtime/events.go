@@ -42,8 +42,8 @@ const (
 // SetEvents switches the events of the queue on or off, for every process. They are off at first, and cost
 // a message for each transition when they are on, whoever listens. Safe to repeat.
 func (q *Queue) SetEvents(ctx context.Context, on bool) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	value := ""
 	if on {
@@ -62,8 +62,8 @@ const mostEvents = 4096
 //
 // ErrInvalid, ErrPermission (the user may not subscribe); an error also when the client is closed.
 func (q *Queue) Subscribe(ctx context.Context, heard func(JobEvent)) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if heard == nil {
 		return fmt.Errorf("%w: Subscribe: the callback is nil", ErrInvalid)

@@ -35,8 +35,8 @@ const (
 // cursor of another queue is ErrInvalid. A lane that changes meanwhile may come twice or not at all. Safe
 // to repeat.
 func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, error) {
-	if q.err != nil {
-		return LanePage{}, q.err
+	if err := q.usable(); err != nil {
+		return LanePage{}, err
 	}
 	if n < 1 || n > maxLanePage {
 		return LanePage{}, fmt.Errorf("%w: a page of %d lanes: 1 to %d", ErrInvalid, n, maxLanePage)
@@ -123,8 +123,8 @@ func (q *Queue) ClearLaneLimit(ctx context.Context, name string) error {
 // often as one of weight 1, the default. The empty name sets the weight of the jobs without a lane. A
 // weight outside 1 to MaxLaneWeight is ErrInvalid. Safe to repeat.
 func (q *Queue) SetLaneWeight(ctx context.Context, name string, weight int) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if name != "" {
 		if err := q.checkLane(name); err != nil {
@@ -138,8 +138,8 @@ func (q *Queue) SetLaneWeight(ctx context.Context, name string, weight int) erro
 }
 
 func (q *Queue) checkLane(name string) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if err := wire.CheckLane(name); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)

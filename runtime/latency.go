@@ -13,8 +13,8 @@ import (
 // The cost is bounded and small, whatever the size of the queue, so a metric may ask for it every few
 // seconds. Safe to repeat.
 func (q *Queue) Latency(ctx context.Context) (time.Duration, error) {
-	if q.err != nil {
-		return 0, q.err
+	if err := q.usable(); err != nil {
+		return 0, err
 	}
 	now, jobs, err := q.q.Next(ctx)
 	if err != nil {

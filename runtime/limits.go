@@ -31,8 +31,8 @@ const (
 
 // Settings reads what was set for the queue. Safe to repeat.
 func (q *Queue) Settings(ctx context.Context) (Settings, error) {
-	if q.err != nil {
-		return Settings{}, q.err
+	if err := q.usable(); err != nil {
+		return Settings{}, err
 	}
 	set, err := q.q.Settings(ctx)
 	if err != nil {
@@ -143,16 +143,16 @@ func (q *Queue) ClearCrashBudget(ctx context.Context) error {
 }
 
 func (q *Queue) set(ctx context.Context, pairs ...string) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	return q.q.Set(ctx, pairs...)
 }
 
 // refuse is the error of a bad value; a bad name of the queue comes first.
 func (q *Queue) refuse(format string, args ...any) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	return fmt.Errorf("%w: queue %s: %s", ErrInvalid, wire.Quote(q.name), fmt.Sprintf(format, args...))
 }

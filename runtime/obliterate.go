@@ -26,8 +26,8 @@ const obliterateRounds = 20
 // set, or jobs keep coming. Progress, if there is one, is called after each part, in this goroutine.
 func (q *Queue) Obliterate(ctx context.Context, o ObliterateOptions) (BulkProgress, error) {
 	var p BulkProgress
-	if q.err != nil {
-		return p, q.err
+	if err := q.usable(); err != nil {
+		return p, err
 	}
 	guard := scripts.Paused
 	if o.Force {

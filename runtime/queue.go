@@ -24,6 +24,15 @@ func (c *Client) Queue(name string) *Queue {
 	return &Queue{client: c, name: name, q: c.queue(name).Queue}
 }
 
+// usable refuses a bad name, and every call after Close, whose connections some clients of the library end
+// only a while later.
+func (q *Queue) usable() error {
+	if q.err == nil && q.client.ended.Load() {
+		return fmt.Errorf("emq: queue %s: nothing was sent: %w", q.name, ErrClosed)
+	}
+	return q.err
+}
+
 // Counts says how many jobs are in each state, and how many have passed through since the queue began.
 type Counts struct {
 	Pending, Active, Scheduled, Dead, Completed int64
@@ -37,8 +46,8 @@ type Counts struct {
 
 // Counts answers in constant time, whatever the size of the queue. Safe to repeat.
 func (q *Queue) Counts(ctx context.Context) (Counts, error) {
-	if q.err != nil {
-		return Counts{}, q.err
+	if err := q.usable(); err != nil {
+		return Counts{}, err
 	}
 	c, err := q.q.Counts(ctx)
 	if err != nil {
@@ -51,8 +60,8 @@ func (q *Queue) Counts(ctx context.Context) (Counts, error) {
 // ErrState (not dead), ErrLocked (another job holds its unique key). Safe to repeat: the second call
 // is ErrState.
 func (q *Queue) Reprocess(ctx context.Context, id ID) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if _, err := ParseID(string(id)); err != nil {
 		return err

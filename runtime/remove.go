@@ -6,8 +6,8 @@ import "context"
 // completed, and frees its unique key. ErrGone; ErrLocked for one that runs: Client.Cancel ends that. Safe
 // to repeat: the second call is ErrGone.
 func (q *Queue) Remove(ctx context.Context, id ID) error {
-	if q.err != nil {
-		return q.err
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if _, err := ParseID(string(id)); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 //
 // ErrTooLarge; ErrGone; ErrLocked (it runs); ErrState (it has completed). Safe to repeat.
 func UpdatePayload[J Payload[J]](ctx context.Context, c *Client, ref Ref, payload J) error {
-	if err := ref.check(); err != nil {
+	if err := c.check(ref); err != nil {
 		return err
 	}
 	job := New(payload)
