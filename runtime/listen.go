@@ -172,8 +172,8 @@ func (l *listener) over(idle bool) bool {
 // connect subscribes to what is listened to, and answers nil when nobody has listened for a while.
 func (l *listener) connect() error {
 	conn, _ := l.client.rueidis.Dedicate()
-	defer conn.Close()
 	cut := conn.SetPubSubHooks(rueidis.PubSubHooks{OnMessage: l.hear})
+	defer quit(conn, cut)
 	on := make(map[string]bool)
 	idle := time.NewTimer(linger)
 	defer idle.Stop()
@@ -188,7 +188,7 @@ func (l *listener) connect() error {
 		}, func(h *hearer) { h.renewed() })
 		idle.Reset(linger)
 		over := idle.C
-		if len(on) > 0 {
+		if l.isHeard() {
 			over = nil
 		}
 		select {
@@ -204,37 +204,45 @@ func (l *listener) connect() error {
 	}
 }
 
+func (l *listener) isHeard() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.topics) > 0
+}
+
 func (l *listener) isClosed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closed
 }
 
-// subscribe makes the subscriptions of a connection those that are listened to.
+// quit ends a connection by QUIT, and waits for that. A connection that still works is unsubscribed by the
+// client library when it is closed, with a PING behind it; and the library panics when a server whose disk
+// is full, or which lacks replicas, refuses the PING.
+func quit(conn rueidis.DedicatedClient, cut <-chan error) {
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	_ = conn.Do(ctx, conn.B().Quit().Build()).Error() // one that is cut off is what is wanted
+	select {
+	case <-cut:
+	case <-ctx.Done():
+	}
+}
+
+// subscribe adds to the subscriptions of a connection what is listened to now. What is no longer listened
+// to stays until the connection ends, and is dropped by hear: see quit for why nothing is unsubscribed.
 func (l *listener) subscribe(conn rueidis.DedicatedClient, on map[string]bool) error {
-	var more, less []string
+	var more []string
 	l.mu.Lock()
 	for channel := range l.topics {
 		if !on[channel] {
 			more = append(more, channel)
 		}
 	}
-	for channel := range on {
-		if l.topics[channel] == nil {
-			less = append(less, channel)
-		}
-	}
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	if len(less) > 0 {
-		if err := conn.Do(ctx, conn.B().Unsubscribe().Channel(less...).Build()).Error(); err != nil {
-			return err
-		}
-	}
-	for _, channel := range less {
-		delete(on, channel)
-	}
 	for part := range slices.Chunk(more, 100) {
 		if err := conn.Do(ctx, conn.B().Subscribe().Channel(part...).Build()).Error(); err != nil {
 			return err
