@@ -88,3 +88,26 @@ func TestTheSameErrorsComeInTheSameOrder(t *testing.T) {
 		t.Errorf("%d errors, want two for each of 8 wrong jobs:\n%s", n, first)
 	}
 }
+
+// TestAFileCutInItsHeaderIsReplaced cuts the generated file behind each byte of its first line.
+func TestAFileCutInItsHeaderIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "go.mod"), []byte("module example.com/cut\n\ngo 1.26\n"))
+	write(t, filepath.Join(dir, "jobs.go"), []byte(declaration))
+	generateAll(t, dir)
+	output := filepath.Join(dir, "emq_gen.go")
+	whole, err := os.ReadFile(output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range bytes.IndexByte(whole, '\n') {
+		if cut%7 != 0 { // each cut takes a run
+			continue
+		}
+		write(t, output, whole[:cut])
+		generateAll(t, dir)
+		if got, err := os.ReadFile(output); err != nil || !bytes.Equal(got, whole) {
+			t.Errorf("cut behind %d bytes: %v\n%s", cut, err, got)
+		}
+	}
+}

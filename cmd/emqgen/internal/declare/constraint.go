@@ -1,8 +1,10 @@
 package declare
 
 import (
+	"go/ast"
 	"go/build/constraint"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/load"
@@ -36,6 +38,40 @@ func constraintOf(f *load.File) string {
 		all = &constraint.AndExpr{X: all, Y: x}
 	}
 	return all.String()
+}
+
+// notBuilt says why a file is not built here, and what to do about it.
+func notBuilt(f *load.File) (what, remedy string) {
+	tags := tagsOf(constraintOf(f))
+	usesC := slices.ContainsFunc(f.AST.Imports, func(imp *ast.ImportSpec) bool { return imp.Path.Value == `"C"` })
+	switch {
+	case slices.Contains(tags, "ignore"):
+		return `"ignore" keeps this file out of every build`, "remove its directives, or its constraint"
+	case len(tags) == 0 && usesC:
+		return "this file needs cgo and is not built here", "run emqgen with CGO_ENABLED=1 and a C compiler"
+	case len(tags) == 0:
+		return "this file is not built here", "run emqgen with the GOOS, GOARCH or tags that build it"
+	}
+	remedy = "run emqgen with the GOOS, GOARCH or tags that build it"
+	if len(tags) == 1 && tags[0] == constraintOf(f) {
+		remedy = "run emqgen with " + setting(tags[0])
+	}
+	return "this file is built only for " + orAll(constraintOf(f)), remedy
+}
+
+// setting is how the go command is told a tag.
+func setting(tag string) string {
+	switch {
+	case isOS(tag):
+		return "GOOS=" + tag
+	case isArch(tag):
+		return "GOARCH=" + tag
+	case tag == "cgo":
+		return "CGO_ENABLED=1"
+	case tag == "unix":
+		return "the GOOS of a Unix"
+	}
+	return "GOFLAGS=-tags=" + tag
 }
 
 // tagsOf are the words of a constraint.

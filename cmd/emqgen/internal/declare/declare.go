@@ -49,8 +49,8 @@ func Read(src *load.Package, diags *diag.List) *Draft {
 		d.elsewhere(f, func(pos token.Position, name string) {
 			d.hidden = true
 			if !said {
-				diags.Warnf(pos, diag.NotBuilt, "its directives are not seen; run emqgen with the GOOS, GOARCH or tags that build it",
-					"this file is not built here")
+				what, remedy := notBuilt(f)
+				diags.Warnf(pos, diag.NotBuilt, remedy, "%s: its directives are not seen", what)
 			}
 			said = true
 		})
@@ -237,12 +237,19 @@ func (d *Draft) attach() {
 	}
 }
 
-// elsewhere finds the directives of a file that is no input.
+// elsewhere finds the directives of a file that is no input. What is almost one is a fault there too:
+// it would be silent for ever.
 func (d *Draft) elsewhere(f *load.File, report func(pos token.Position, name string)) {
 	for _, group := range f.AST.Comments {
 		for _, c := range group.List {
-			if dir, ok, _ := directive.Parse(c.Text); ok {
+			dir, ok, problems := directive.Parse(c.Text)
+			if ok {
 				report(d.place(c.Pos()), dir.Name)
+				continue
+			}
+			r := &reader{diags: d.diags, base: d.place(c.Pos()), text: c.Text}
+			for _, p := range problems {
+				r.report(p)
 			}
 		}
 	}

@@ -13,50 +13,88 @@ func Names() []string {
 	return []string{"queue", "job", "cron", "was", "retired", "package"}
 }
 
-var (
-	// A line comment that may have been meant as a directive: blanks, tool, what stands between, word.
-	almost = regexp.MustCompile(`^//([ \t]*)((?i:emq(?:[-_.]?gen)?))([ \t]*:[ \t]*|[ \t]+|[._/=-]|$)([^ \t]*)`)
-	word   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
-	// A line of a block comment that would be a directive elsewhere.
-	inBlock = regexp.MustCompile(`(?m)^(?:/\*)?[ \t*]*(?://)?(?i:emq):([A-Za-z]+)`)
+const (
+	blanks = `[\s\p{Z}\p{Cf}]*` // also those that nobody sees
+	tools  = `(?i:emq(?:[-_.]?gen)?|echomq|eqm|meq|emqq)`
 )
 
-// nearMiss reports a comment that was most likely meant as a directive. What is not quite one is
+var (
+	// A line comment that may have been meant as a directive: what leads, tool, what stands between, word.
+	almost = regexp.MustCompile(`^//(/?` + blanks + `[@+!#]?` + blanks + `)(` + tools + `)(` + blanks + `[:：]+` + blanks + `|` + blanks + `[;,]` + blanks + `|[ \t]+|[._/=-]|$)([^ \t]*)(.*)`)
+	itself = regexp.MustCompile(`^(?i:emq(?:[-_.]?gen)?)$`)
+	word   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+	// A line of a block comment that would be a directive elsewhere.
+	inBlock = regexp.MustCompile(`(?m)^(?:/\*)?[ \t*]*(?://|[@+])?((?i:emq):([A-Za-z]+))`)
+	// A directive of another tool, or nolint, that holds one of ours.
+	withinOther = regexp.MustCompile(`^//[a-z0-9]+(:)(emq[:.]([A-Za-z]+))`)
+	behindOther = regexp.MustCompile(`^//(?:nolint\b|[a-z0-9]+:)[^ \t]*[ \t].*(//[ \t]*emq:([A-Za-z]+))`)
+)
+
+// nearMisses reports a comment that was most likely meant as a directive. What is not quite one is
 // prose to gofmt, go vet and go/doc: nobody but us will ever say that it has no effect.
-func nearMiss(comment string) *Problem {
+func nearMisses(comment string) []*Problem {
 	if strings.HasPrefix(comment, "/*") {
-		m := inBlock.FindStringSubmatchIndex(comment)
-		if m == nil || diag.Nearest(comment[m[2]:m[3]], Names()) == "" {
-			return nil
+		return blockMisses(comment)
+	}
+	for _, other := range []*regexp.Regexp{withinOther, behindOther} {
+		m := other.FindStringSubmatchIndex(comment)
+		if m == nil {
+			continue
 		}
-		return problem(m[2]-len("emq:"), diag.NearMiss, "write it on a line of its own that begins with //emq:",
-			"a directive inside a /* */ comment has no effect")
+		n := len(m)
+		if known := diag.Nearest(comment[m[n-2]:m[n-1]], Names()); known != "" {
+			return []*Problem{problem(m[n-4], diag.NearMiss, "write it on a line of its own: //emq:"+known,
+				"%q stands in the directive of another tool and has no effect", comment[m[n-4]:m[n-1]])}
+		}
 	}
 	m := almost.FindStringSubmatchIndex(comment)
 	if m == nil {
 		return nil
 	}
-	lead, tool, between, name := comment[m[2]:m[3]], comment[m[4]:m[5]], comment[m[6]:m[7]], comment[m[8]:m[9]]
-	if !meant(lead, between, name) {
+	part := func(i int) string { return comment[m[2*i]:m[2*i+1]] }
+	lead, tool, between, name, rest := part(1), part(2), part(3), part(4), part(5)
+	if !meant(lead, tool, between, name, rest) {
 		return nil
 	}
 	hint := "a directive begins with //emq: and a lower-case name, without a blank"
 	if known := diag.Nearest(name, Names()); known != "" {
 		hint = "did you mean //emq:" + known + "?"
 	}
-	return problem(m[4], diag.NearMiss, hint, "%q is an ordinary comment and has no effect", "//"+lead+tool+between+name)
+	return []*Problem{problem(m[4], diag.NearMiss, hint, "%q is an ordinary comment and has no effect", "//"+lead+tool+between+name)}
 }
 
-// meant tells a directive that is written wrong from prose that happens to speak of emq.
-func meant(lead, between, name string) bool {
+// blockMisses are the lines of a block comment that would be directives elsewhere.
+func blockMisses(comment string) (problems []*Problem) {
+	for _, m := range inBlock.FindAllStringSubmatchIndex(comment, -1) {
+		if diag.Nearest(comment[m[4]:m[5]], Names()) != "" {
+			problems = append(problems, problem(m[2], diag.NearMiss, "write it on a line of its own that begins with //emq:",
+				"%q inside a /* */ comment has no effect", comment[m[2]:m[3]]))
+		}
+	}
+	return problems
+}
+
+// meant tells a directive that is written wrong from prose that happens to speak of emq, and from one
+// that was commented out with a further //.
+func meant(lead, tool, between, name, rest string) bool {
 	exact := slices.Contains(Names(), strings.ToLower(name))
+	colon := strings.ContainsAny(between, ":：")
+	ours := itself.MatchString(tool)
 	switch {
+	case !ours || strings.Trim(lead, " \t") != "": // "//eqm:job", "//@emq:job", "///emq:job"
+		return colon && diag.Nearest(name, Names()) != "" && arguments(rest)
 	case between == ":": // "// emq:word"; not "// emq:{q}:rows", which is a key
 		return word.MatchString(name)
-	case strings.Contains(between, ":"): // "//emq : job"; "// emq: the framework" is prose
-		return exact
+	case colon || strings.ContainsAny(between, ";,"): // "//emq : job"; "// emq: job queues" is prose
+		return exact && (lead == "" || arguments(rest))
 	case lead != "": // "// emq job" is prose
 		return false
 	}
 	return exact || between == "" && name == ""
+}
+
+// arguments says whether what follows a word may be the arguments of a directive, and not the rest of
+// a sentence.
+func arguments(rest string) bool {
+	return strings.ContainsAny(rest, "=\"`") || len(strings.Fields(rest)) == 0
 }

@@ -47,10 +47,7 @@ func Parse(comment string) (Directive, bool, []*Problem) {
 	// Positions begin at 1, so that offsets can be told from the zero token.Pos.
 	d, ok := ast.ParseDirective(1, comment)
 	if !ok || d.Tool != "emq" {
-		if p := nearMiss(comment); p != nil {
-			return Directive{}, false, []*Problem{p}
-		}
-		return Directive{}, false, nil
+		return Directive{}, false, nearMisses(comment)
 	}
 	at := func(p token.Pos) int { return int(p) - 1 }
 	out := Directive{Name: d.Name, NameAt: at(d.Pos()) + len("//emq:")}

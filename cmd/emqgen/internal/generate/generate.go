@@ -177,8 +177,11 @@ func (r *run) packages(ctx context.Context) (pkgs []*model.Package, dirs []strin
 func (r *run) faults(faults []load.Fault) {
 	for _, f := range faults {
 		code := diag.Load
-		if f.Syntax {
+		switch {
+		case f.Syntax:
 			code = diag.Syntax
+		case f.InTheWay:
+			code = diag.NotOurs
 		}
 		r.diags.Errorf(f.Pos, code, "", "%s", r.short(f.Text))
 	}
@@ -232,21 +235,32 @@ func (r *run) code(dir string, p *model.Package) (*output.File, error) {
 		}
 		f.Want = src
 	}
-	if err := f.Read(); err != nil {
+	if ok, err := r.read(f); !ok {
 		return nil, err
 	}
 	if f.Exists() && f.Stale() && !ours(f.Have()) {
-		r.diags.Errorf(token.Position{Filename: f.Path}, diag.NotOurs, "move its contents to another file",
+		r.diags.Errorf(token.Position{Filename: f.Path, Line: 1, Column: 1}, diag.NotOurs, "move its contents to another file",
 			"this file does not begin with %q: emqgen neither overwrites nor removes it", emit.Header())
 		return nil, nil
 	}
 	return f, nil
 }
 
+// read says whether there is a file that can be worked with, or none.
+func (r *run) read(f *output.File) (bool, error) {
+	err := f.Read()
+	var irregular *output.NotRegularError
+	if errors.As(err, &irregular) {
+		r.diags.Errorf(token.Position{Filename: f.Path}, diag.NotOurs, "move it away", "%s is in the place of the file: emqgen neither follows, overwrites nor removes it", irregular.What)
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // lock makes the schema lock of a directory and reviews what has changed since the last.
 func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.File, error) {
 	f := &output.File{Path: filepath.Join(dir, schema.FileName)}
-	if err := f.Read(); err != nil {
+	if ok, err := r.read(f); !ok {
 		return nil, err
 	}
 	now := &schema.Lock{}
@@ -263,7 +277,7 @@ func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.F
 	}
 	old, err := schema.Decode(f.Have())
 	if err != nil {
-		r.diags.Errorf(token.Position{Filename: f.Path}, diag.LockFile,
+		r.diags.Errorf(schema.Place(f.Path, f.Have(), err), diag.LockFile,
 			"restore it from version control; if you delete it, it is written anew, and nothing is known of jobs that wait", "the schema lock cannot be read: %v", err)
 		return nil, nil
 	}
@@ -274,11 +288,11 @@ func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.F
 	return f, nil
 }
 
-// ours says whether a file may be overwritten: it has our header in its first lines, or is empty, or
-// is what a failed merge left of a file of ours.
+// ours says whether a file may be overwritten: it has our header in its first lines, or is empty or
+// cut within the header, or is what a failed merge left of a file of ours.
 func ours(src []byte) bool {
 	text := strings.TrimPrefix(string(src), "\uFEFF")
-	if strings.TrimSpace(text) == "" {
+	if strings.HasPrefix(emit.Header(), strings.TrimSpace(text)) {
 		return true
 	}
 	for line := range strings.Lines(text) {

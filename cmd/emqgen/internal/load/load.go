@@ -59,14 +59,19 @@ type File struct {
 
 // Fault is an error with a place, as the go command or the parser states it.
 type Fault struct {
-	Pos    token.Position
-	Syntax bool
-	Text   string
+	Pos      token.Position
+	Syntax   bool
+	InTheWay bool // of the output
+	Text     string
 }
 
 // List finds the packages of the patterns and parses those that hold something like a directive, or
 // a generated file of ours. A package with a fault is not among the result.
 func List(ctx context.Context, cfg Config, patterns []string) ([]*Package, []Fault, error) {
+	local := survey(cfg, patterns)
+	if blocked := local.blocked(); len(blocked) > 0 {
+		return nil, blocked, nil
+	}
 	found, err := packages.Load(&packages.Config{
 		Context: ctx, Dir: cfg.Dir, Env: cfg.Env, Fset: cfg.Fset,
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedModule,
@@ -74,6 +79,7 @@ func List(ctx context.Context, cfg Config, patterns []string) ([]*Package, []Fau
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s", strings.TrimSpace(err.Error()))
 	}
+	found = append(found, local.unlisted(patterns, found)...)
 	if len(found) == 0 {
 		return nil, nil, fmt.Errorf("%s matched no packages", strings.Join(patterns, " "))
 	}
@@ -83,7 +89,7 @@ func List(ctx context.Context, cfg Config, patterns []string) ([]*Package, []Fau
 	files := 0
 	for _, p := range found {
 		files += len(p.GoFiles) + len(p.IgnoredFiles)
-		if len(p.GoFiles) == 0 && len(p.IgnoredFiles) == 0 {
+		if len(p.GoFiles) == 0 && len(p.IgnoredFiles) == 0 && (len(p.Errors) > 0 || p.Dir == "") {
 			faults = append(faults, listFaults(p)...)
 			continue
 		}
@@ -96,7 +102,7 @@ func List(ctx context.Context, cfg Config, patterns []string) ([]*Package, []Fau
 			out = append(out, pkg)
 		}
 	}
-	if files == 0 && len(faults) == 0 {
+	if files == 0 && len(faults) == 0 && len(out) == 0 {
 		return nil, nil, fmt.Errorf("%s matched only packages without Go files", strings.Join(patterns, " "))
 	}
 	return out, faults, nil
@@ -131,7 +137,8 @@ func parsePackage(cfg Config, p *packages.Package) (*Package, []Fault, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	excluded, oursExcluded, err := readAll(p.IgnoredFiles)
+	isTest := func(path string) bool { return strings.HasSuffix(path, "_test.go") }
+	excluded, oursExcluded, err := readAll(slices.DeleteFunc(slices.Clone(p.IgnoredFiles), isTest))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -168,8 +175,7 @@ func parseForeign(cfg Config, p *packages.Package) (*Package, []Fault, error) {
 }
 
 func newPackage(cfg Config, p *packages.Package) *Package {
-	pkg := &Package{Path: p.PkgPath, Name: p.Name, Fset: cfg.Fset}
-	pkg.Dir = filepath.Dir(slices.Concat(p.GoFiles, p.IgnoredFiles)[0])
+	pkg := &Package{Path: p.PkgPath, Name: p.Name, Fset: cfg.Fset, Dir: dirOf(p)}
 	pkg.Root = pkg.Dir
 	if p.Module != nil && p.Module.Dir != "" {
 		pkg.Root = p.Module.Dir

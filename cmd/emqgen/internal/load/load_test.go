@@ -2,11 +2,14 @@ package load
 
 import (
 	"errors"
+	"go/parser"
 	"go/token"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/echomq/emq/cmd/emqgen/internal/directive"
 )
 
 func TestNamesOfPackagesAreGuessedFromTheirPaths(t *testing.T) {
@@ -52,8 +55,9 @@ func TestAnOldBuildOfTheToolIsExplained(t *testing.T) {
 
 func TestFilesThatSpeakOfUsAreFound(t *testing.T) {
 	want := map[string]bool{
-		"//emq:job": true, "x int // Emq:job": true, "/* emq:job": true, "\t * emq:job": true, "\temq:job": true,
-		"import \"github.com/echomq/emq\"": false, "// see emq": false, "s := \"// emq\"": true, "": false, "/": false,
+		"//emq:job": true, "x int // Emq:job": true, "/* emq:job": true, "\t * emq:job": true, "\temq:job": true, "// see emq": true,
+		"///emq:job": true, "//@emq:job": true, "//nolint //emq:job": true, "//eqm:job": true, "//echomq:job": true, "\t@emq:job": true, "EMQ : job": true,
+		"import \"github.com/echomq/emq\"": false, "\temq \"github.com/echomq/emq/runtime\"": false, "q := 1 // no": false, "emq.Bind(q)": false, "": false, "/": false,
 		"a /* b */ // emq": true, "http://emq": true,
 	}
 	got := map[string]bool{}
@@ -62,5 +66,47 @@ func TestFilesThatSpeakOfUsAreFound(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzWhatIsReportedIsSeen holds the quick look at a file against the reading of its comments: what is
+// a directive, or almost one, is never passed over.
+func FuzzWhatIsReportedIsSeen(f *testing.F) {
+	for _, comment := range []string{"//emq:job", "// emq :job", "//\u200bemq:job", "///emq:job", "//nolint:all //emq:job", "/*\n * @emq:job\n*/", "/* x\n//emq:job */", "//EQM:job", "//go:emq.job"} {
+		f.Add(comment)
+	}
+	f.Fuzz(func(t *testing.T, comment string) {
+		src := "package p\n\n" + comment + "\n"
+		file, err := parser.ParseFile(token.NewFileSet(), "p.go", src, parser.ParseComments)
+		if err != nil {
+			return
+		}
+		for _, group := range file.Comments {
+			for _, c := range group.List {
+				if _, ok, problems := directive.Parse(c.Text); (ok || len(problems) > 0) && !speaks(&File{Src: []byte(src)}) {
+					t.Errorf("%q is passed over", src)
+				}
+			}
+		}
+	})
+}
+
+func TestPatternsMatchAsForTheGoCommand(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"./...", ".", true}, {"./...", "a/b", true}, {"./a/...", "a", true}, {"./a/...", "a/b", true}, {"./a/...", "ab", false}, {"./a...", "ab", true},
+		{"./.../b", "a/b", true}, {"./.../b", "a/c", false}, {"example.com/m/...", "example.com/m", true}, {"example.com/m...", "example.com/m/x", true},
+		{"./a.b/...", "axb", false}, {"../x/...", "../x/y", true},
+	} {
+		if got := matcher(c.pattern)(c.name); got != c.want {
+			t.Errorf("%s matches %s: %v", c.pattern, c.name, got)
+		}
+	}
+	for pattern, want := range map[string]string{"./...": "/m", "./a/...": "/m/a", "./a...": "/m", "../x/.../y": "/x", "/abs/...": "/abs", ".": "/m", "./a": "/m/a", "a/...": "", "all": ""} {
+		if got, ok := localBase("/m", pattern); got != want || ok != (want != "") {
+			t.Errorf("%s is below %q (%v), want %q", pattern, got, ok, want)
+		}
 	}
 }

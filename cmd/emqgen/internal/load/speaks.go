@@ -2,32 +2,34 @@ package load
 
 import "bytes"
 
-// speaks says whether a file has a comment that begins with emq in any case: a directive, or
-// something that may have been meant as one. It saves parsing what has nothing for us.
+// speaks says whether a file may have a directive in a comment, or something that was meant as one:
+// the word emq, misspelt or not, behind the start of a comment or at the start of a line. It saves
+// parsing what has nothing for us.
 func speaks(f *File) bool {
 	for line := range bytes.Lines(f.Src) {
-		for rest := line; ; {
-			i := bytes.Index(rest, []byte("//"))
-			if block := bytes.Index(rest, []byte("/*")); i < 0 || block >= 0 && block < i {
-				i = block
+		i := bytes.IndexAny(line, "qQ") // few lines have one
+		if i < 0 {
+			continue
+		}
+		low := bytes.ToLower(line)
+		for _, tool := range []string{"emq", "eqm", "meq", "echomq"} {
+			at := bytes.Index(low, []byte(tool))
+			if at < 0 {
+				continue
 			}
-			if i < 0 {
-				break
+			start := bytes.Index(low, []byte("//"))
+			if block := bytes.Index(low, []byte("/*")); start < 0 || block >= 0 && block < start {
+				start = block
 			}
-			rest = rest[i+2:]
-			if beginsWithEmq(rest) {
+			if start >= 0 && bytes.Contains(low[start:], []byte(tool)) {
+				return true
+			}
+			// A line of a block comment; not the name of an import.
+			begin, rest := bytes.Trim(low[:at], " \t*@+"), bytes.TrimLeft(low[at:], "abcdefghijklmnopqrstuvwxyz-_. \t")
+			if len(begin) == 0 && bytes.HasPrefix(rest, []byte(":")) {
 				return true
 			}
 		}
-		// A line of a block comment.
-		if beginsWithEmq(bytes.TrimLeft(line, " \t*/")) {
-			return true
-		}
 	}
 	return false
-}
-
-func beginsWithEmq(s []byte) bool {
-	s = bytes.TrimLeft(s, " \t")
-	return len(s) >= 3 && s[0]|0x20 == 'e' && s[1]|0x20 == 'm' && s[2]|0x20 == 'q'
 }

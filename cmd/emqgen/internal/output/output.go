@@ -31,11 +31,33 @@ func (f *File) Read() error {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file: move it out of the way", f.Path)
+		return &NotRegularError{Path: f.Path, What: kind(info.Mode())}
 	}
 	f.info = info
 	f.have, err = os.ReadFile(f.Path)
 	return err
+}
+
+// NotRegularError is what Read answers for something that can neither be read nor replaced as a file.
+type NotRegularError struct{ Path, What string }
+
+// Error names the thing and the path.
+func (e *NotRegularError) Error() string {
+	return fmt.Sprintf("%s is %s, not a regular file", e.Path, e.What)
+}
+
+func kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsDir():
+		return "a directory"
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode&fs.ModeNamedPipe != 0:
+		return "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		return "a socket"
+	}
+	return "a device"
 }
 
 // Exists says whether the file was there when it was read.

@@ -79,12 +79,7 @@ func (r *Review) gone(old Kind) {
 
 // line is the place of a kind in the lock.
 func (r *Review) line(kind string) token.Position {
-	pos := token.Position{Filename: r.Path}
-	if i := bytes.Index(r.Src, []byte(`"kind": `+strconv.Quote(kind))); i >= 0 {
-		pos.Line = 1 + bytes.Count(r.Src[:i], []byte("\n"))
-		pos.Column = i - bytes.LastIndexByte(r.Src[:i], '\n')
-	}
-	return pos
+	return placeAt(r.Path, r.Src, bytes.Index(r.Src, []byte(`"kind": `+strconv.Quote(kind))))
 }
 
 // kept reports what changed for the worse in a job that is still there.

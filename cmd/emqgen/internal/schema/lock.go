@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/token"
 	"io"
 	"slices"
 	"strconv"
@@ -109,6 +110,25 @@ func (l *Lock) Encode() ([]byte, error) {
 	enc.SetIndent("", "  ")
 	err := enc.Encode(l)
 	return b.Bytes(), err
+}
+
+// Place is where Decode found fault with a lock: the start, unless the JSON itself is wrong.
+func Place(path string, src []byte, err error) token.Position {
+	var syntax *json.SyntaxError
+	var mismatch *json.UnmarshalTypeError
+	offset := int64(1) // the error is behind so many bytes
+	switch {
+	case errors.As(err, &syntax):
+		offset = syntax.Offset
+	case errors.As(err, &mismatch):
+		offset = mismatch.Offset
+	}
+	return placeAt(path, src, int(offset)-1)
+}
+
+func placeAt(path string, src []byte, i int) token.Position {
+	before := src[:max(0, min(i, len(src)))]
+	return token.Position{Filename: path, Line: 1 + bytes.Count(before, []byte("\n")), Column: len(before) - bytes.LastIndexByte(before, '\n')}
 }
 
 // Decode reads a lock.
