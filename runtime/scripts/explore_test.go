@@ -355,25 +355,30 @@ func (x *explorer) over(st *explored, i int) bool {
 
 // TestEveryStateIsExplored explores each job alone, with all its lives, to the end.
 func TestEveryStateIsExplored(t *testing.T) {
+	t.Parallel()
 	for _, b := range []bounds{
 		{handed: 0, lives: [2]int{2, 0}},
 		{handed: 1, lives: [2]int{1, 0}},
 		{handed: 0, lives: [2]int{0, 1}, revived: [2]int{0, 1}},
 	} {
 		for _, gathered := range []bool{false, true} {
-			s := onRedis(t, ownLibrary(t))
-			s.gathered = gathered
-			x := newExplorer(s, 1, b)
-			if fault := x.run(); fault != "" {
-				t.Fatal(fault)
-			}
-			t.Logf("%+v, gathered %t: %d states, %d edges", b, gathered, len(x.states), x.edges)
+			t.Run(fmt.Sprintf("%+v, gathered %t", b, gathered), func(t *testing.T) {
+				t.Parallel()
+				s := onRedis(t, ownLibrary(t))
+				s.gathered = gathered
+				x := newExplorer(s, 1, b)
+				if fault := x.run(); fault != "" {
+					t.Fatal(fault)
+				}
+				t.Logf("%d states, %d edges", len(x.states), x.edges)
+			})
 		}
 	}
 }
 
 // A broken rule is found, with the shortest way to it.
 func TestExplorationFindsMutations(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"the fence ignores by", "any waiting job can be settled",
 		"release forgives nothing", "reap has no crash budget", "a late settle leaves the job in pending"} {
 		i := slices.IndexFunc(mutations, func(m mutation) bool { return m.name == name })

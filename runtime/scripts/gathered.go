@@ -103,7 +103,9 @@ func parcels(jobs []Admit) []*parcel {
 	return all
 }
 
-// EnqueueAll admits many jobs, of any queues, in one pipeline; one verdict each, in order.
+// EnqueueAll admits many jobs, of any queues, in one pipeline; one verdict each, in order. The jobs of one
+// queue take effect in their order, but for those whose script the server has lost, or that it could not take
+// at first: they follow the others.
 func (s *Server) EnqueueAll(ctx context.Context, jobs []Admit) []Admitted {
 	all := parcels(jobs)
 	calls := make([]call, len(all))

@@ -1,9 +1,5 @@
 package scripts
 
-import (
-	"context"
-)
-
 // settled is a settle that can also be sent with others.
 type settled interface {
 	step
@@ -16,24 +12,6 @@ func (z snooze) one() Settle   { return Pause(z.Fence, z.Delay) }
 func (r release) one() Settle  { return HandBack(r.Fence, r.Delay) }
 func (k kill) one() Settle     { return Burial(k.Fence, k.Reason) }
 func (d discard) one() Settle  { return Disposal(d.Fence) }
-
-// together sends settles in one call and expects of each what it would do alone.
-func (s *scene) together(steps ...settled) {
-	var all []Settle
-	var want []answer
-	now := s.nowAfter(s.at)
-	for _, st := range steps {
-		all = append(all, st.one())
-		want = append(want, st.expect(s.m, now))
-	}
-	for i, a := range s.queue.SettleAll(context.Background(), all) {
-		if _, completes := steps[i].(complete); completes && a.Again {
-			a.Status = ""
-		}
-		s.compare(now, want[i], saysVerdict(a.Verdict, a.Err))
-	}
-	s.compare(now, answer{}, answer{})
-}
 
 // gatheredScenarios: many settles in one call.
 func gatheredScenarios() []scenario {

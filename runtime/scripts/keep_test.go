@@ -1,7 +1,6 @@
 package scripts
 
 import (
-	"context"
 	"time"
 )
 
@@ -171,19 +170,4 @@ func admitScenarios() []scenario {
 			s.many(enter(jobA), enter(jobB), only(jobC), enter(jobN(1)), enter(jobN(2)))
 		}},
 	}
-}
-
-// many enqueues jobs in one batch and expects of each what a single call would do.
-func (s *scene) many(jobs ...enqueue) {
-	var calls []Admit
-	var want []answer
-	now := s.nowAfter(s.at)
-	for _, j := range jobs {
-		calls = append(calls, Admit{s.queue, NewJob(j)})
-		want = append(want, j.expect(s.m, now))
-	}
-	for i, a := range s.queue.EnqueueAll(context.Background(), calls) {
-		s.compare(now, want[i], saysAdmission(a.Admission, a.Err))
-	}
-	s.compare(now, answer{}, answer{})
 }

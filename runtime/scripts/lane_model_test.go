@@ -288,10 +288,15 @@ func (browse) expect(m *model, _ stamp) answer {
 	delete(names, "")
 	var lanes []Lane
 	for name := range names {
-		lanes = append(lanes, Lane{
-			Name: name, Waiting: int64(m.waitingIn(name)), Active: int64(len(m.runningIn(name))),
-			Weight: max(m.weights[name], 1), Limit: m.limits[name], Paused: m.paused[name],
-		})
+		lanes = append(lanes, m.laneOf(name))
 	}
 	return saysLanes(lanes)
+}
+
+// laneOf is what an operator is told of a lane.
+func (m *model) laneOf(name string) Lane {
+	return Lane{
+		Name: name, Waiting: int64(m.waitingIn(name)), Active: int64(len(m.runningIn(name))),
+		Weight: max(m.weights[name], 1), Limit: m.limits[name], Paused: m.paused[name],
+	}
 }

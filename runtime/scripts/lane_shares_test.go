@@ -79,14 +79,18 @@ func (s *tenants) size(command, key string) int64 {
 
 // Experiment 35: one lane trickles, a job at a time, the other is busy.
 func TestSharesKeepToTheWeights(t *testing.T) {
-	s := onRedis(t, ownLibrary(t))
-	const claims = 20_000
+	t.Parallel()
+	claims := 4000
+	if full() {
+		claims = 20_000
+	}
 	for _, c := range []struct {
 		busy            string // "" is no lane
 		trickles, other int    // weights
 	}{{"busy", 1, 1}, {"busy", 1, 10}, {"busy", 10, 1}, {"", 1, 10}, {"", 10, 1}} {
 		t.Run(fmt.Sprintf("busy %q, %d to %d", c.busy, c.trickles, c.other), func(t *testing.T) {
-			s := tenantsOn(t, s)
+			t.Parallel()
+			s := tenantsOn(t, onRedis(t, ownLibrary(t)))
 			s.tune("trickle", "weight", c.trickles)
 			s.tune(c.busy, "weight", c.other)
 			s.put(c.busy, claims)
@@ -110,6 +114,7 @@ func TestSharesKeepToTheWeights(t *testing.T) {
 // Experiment 21: one tenant with 100 000 jobs and 99 with 10 each. The wait is counted in jobs served before,
 // which no busy machine changes.
 func TestANoisyTenantDelaysNobody(t *testing.T) {
+	t.Parallel()
 	s := tenantsOn(t, onRedis(t, ownLibrary(t)))
 	quiet := func() {
 		for i := range 99 {
@@ -143,6 +148,7 @@ func TestANoisyTenantDelaysNobody(t *testing.T) {
 
 // Experiment 22: a lane limit of 3 and a limit of 7 for the queue, while claims die.
 func TestLaneLimitsHoldWhileWorkersDie(t *testing.T) {
+	t.Parallel()
 	for _, server := range targets {
 		t.Run(server.name, func(t *testing.T) {
 			s := tenantsOn(t, server.open(t, ownLibrary(t)))

@@ -31,8 +31,12 @@ var (
 )
 
 func (h *history) settle(st step, f Fence) {
-	got := h.do(st)
-	switch got.Says {
+	h.accounts(f, h.do(st).Says)
+}
+
+// accounts notes what a settle has answered.
+func (h *history) accounts(f Fence, said string) {
+	switch said {
 	case "completed", "scheduled", "pending", "dead", "cancelled", "discarded":
 		h.used[f]++
 		if h.used[f] > 1 {
@@ -138,6 +142,7 @@ func (h *history) settings(t *rapid.T) {
 func (h *history) actions() map[string]func(*rapid.T) {
 	all := h.jobActions()
 	maps.Copy(all, h.otherActions())
+	maps.Copy(all, h.queueActions())
 	return all
 }
 
@@ -145,28 +150,8 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 	job := rapid.SampledFrom(propertyJobs)
 	wait := rapid.SampledFrom(propertyDelays)
 	return map[string]func(*rapid.T){
-		"enqueue": func(t *rapid.T) {
-			e := inLane(job.Draw(t, "job"), rapid.SampledFrom(propertyLanes).Draw(t, "lane"))
-			switch rapid.IntRange(0, 5).Draw(t, "unique") {
-			case 0:
-				e.Unique = uniqueKeyName
-			case 1:
-				e.Unique, e.UntilStart = uniqueKeyName, true
-			case 5:
-				e.Unique, e.Debounce, e.Payload = uniqueKeyName, true, []byte("debounced "+e.ID)
-				e.UntilStart = rapid.Bool().Draw(t, "until start")
-			case 2:
-				e.Unique, e.Window = uniqueKeyName, 2*time.Hour+3*time.Minute
-			}
-			if rapid.IntRange(0, 3).Draw(t, "own max") == 0 {
-				e.Fields = append(e.Fields, "max", "2")
-			}
-			if rapid.IntRange(0, 2).Draw(t, "later") == 0 {
-				e = e.parked()
-			}
-			h.do(e)
-		},
-		"claim": h.claim, "claim again": h.claim,
+		"enqueue": func(t *rapid.T) { h.do(newJob(t, job.Draw(t, "job"))) },
+		"claim":   h.claim, "claim again": h.claim,
 		"settle": h.settleAny, "settle again": h.settleAny,
 		"resend": func(t *rapid.T) {
 			if len(h.sent) > 0 {
@@ -203,25 +188,6 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 			case 4:
 				h.do(tune{"", "weight", rapid.IntRange(1, 3).Draw(t, "weight")})
 			}
-		},
-		"speak": func(t *rapid.T) {
-			if len(h.claims) > 0 {
-				f := rapid.SampledFrom(h.claims).Draw(t, "fence")
-				h.all(progress{f, fmt.Sprint(h.draws)}, logLine{f, 3, fmt.Sprint(h.draws)}, logs{f.ID, -2, 5})
-			}
-		},
-		"look": func(t *rapid.T) {
-			lists := []string{"pending", "active", "scheduled", "dead", "completed"}
-			id, state := job.Draw(t, "job"), rapid.SampledFrom(lists).Draw(t, "state")
-			h.all(stateOf{id}, pages{state, "", rapid.Bool().Draw(t, "up"), rapid.IntRange(1, 3).Draw(t, "page")}, pages{"pending", "a", true, 2}, next{})
-		},
-		"set": func(t *rapid.T) {
-			h.do(rapid.SampledFrom([]setting{
-				set("paused", "1"), set("paused", ""), set("paused", ""), set("concurrency", "1"), set("concurrency", "3"),
-				set("concurrency", ""), rate(1, time.Hour), rate(2, time.Hour), set("rate_max", "", "rate_ms", ""),
-				set("max_len", "2"), set("max_len", ""), set("crash_budget", "1"), set("crash_budget", ""),
-				set("events", "1"), set("events", ""),
-			}).Draw(t, "setting"))
 		},
 		"await":        func(t *rapid.T) { h.do(await{job.Draw(t, "job")}) },
 		"promote":      func(*rapid.T) { h.do(promote{100}) },
@@ -271,6 +237,29 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 	}
 }
 
+// newJob draws what an enqueue of an id asks for.
+func newJob(t *rapid.T, id string) enqueue {
+	e := inLane(id, rapid.SampledFrom(propertyLanes).Draw(t, "lane"))
+	switch rapid.IntRange(0, 5).Draw(t, "unique") {
+	case 0:
+		e.Unique = uniqueKeyName
+	case 1:
+		e.Unique, e.UntilStart = uniqueKeyName, true
+	case 5:
+		e.Unique, e.Debounce, e.Payload = uniqueKeyName, true, []byte("debounced "+e.ID)
+		e.UntilStart = rapid.Bool().Draw(t, "until start")
+	case 2:
+		e.Unique, e.Window = uniqueKeyName, 2*time.Hour+3*time.Minute
+	}
+	if rapid.IntRange(0, 3).Draw(t, "own max") == 0 {
+		e.Fields = append(e.Fields, "max", "2")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "later") == 0 {
+		e = e.parked()
+	}
+	return e
+}
+
 func (h *history) claim(t *rapid.T) {
 	h.draws++
 	c := claim{Lease: lease, N: rapid.IntRange(1, 3).Draw(t, "n"), By: fmt.Sprintf("by%06d", h.draws)}
@@ -293,6 +282,13 @@ func (h *history) settleAny(t *rapid.T) {
 	if len(h.claims) == 0 {
 		return
 	}
+	st := h.oneSettle(t)
+	h.sent = append(h.sent, st)
+	h.resend(st)
+}
+
+// oneSettle draws a settle of a claim, mostly the last one.
+func (h *history) oneSettle(t *rapid.T) settled {
 	f := h.claims[len(h.claims)-1]
 	if rapid.IntRange(0, 2).Draw(t, "old") == 0 {
 		f = rapid.SampledFrom(h.claims).Draw(t, "fence")
@@ -301,12 +297,10 @@ func (h *history) settleAny(t *rapid.T) {
 		f.By = ""
 	}
 	wait := rapid.SampledFrom(propertyDelays).Draw(t, "delay")
-	st := rapid.SampledFrom([]step{
+	return rapid.SampledFrom([]settled{
 		complete{Fence: f}, complete{Fence: f, Retain: 5 * time.Hour}, retry{f, wait, 2, "broken"},
 		snooze{f, wait}, release{f, 0}, release{f, wait}, kill{f, "poisoned"}, discard{f},
 	}).Draw(t, "settle")
-	h.sent = append(h.sent, st)
-	h.resend(st)
 }
 
 // checks sets how many histories are played, unless the command line says so.
@@ -325,8 +319,7 @@ func checks(t testing.TB, n string) {
 
 func TestRandomHistoriesOnMiniredis(t *testing.T) {
 	checks(t, "60")
-	s := onMini(t, ownLibrary(t))
-	rapid.Check(t, property(func() []*target { return []*target{s} }))
+	drawsAll(t, onMini(t, ownLibrary(t)))
 }
 
 func TestRandomHistoriesOnRedis(t *testing.T) {

@@ -45,22 +45,6 @@ func (m *model) stateOf(id string) string {
 	return j.state
 }
 
-func (r detail) call(ctx context.Context, s *target) answer {
-	d, err := s.queue.Detail(ctx, r.ID)
-	return says(fmt.Sprintf("%s %s %s %d", d.State, d.Row["attempts"], d.Row["payload"], len(d.Row)), err)
-}
-
-func (r detail) expect(m *model, _ stamp) answer {
-	j := m.jobs[r.ID]
-	if j == nil {
-		return answer{Says: "EMQGONE"}
-	}
-	row := j.render()
-	fields := len(row.Text) + len(row.At)
-	// a count of 0 is a field too, where a transition wrote it
-	return answer{Says: fmt.Sprintf("%s %d %s %d", m.stateOf(r.ID), j.attempts, j.text["payload"], fields)}
-}
-
 func (p pages) call(ctx context.Context, s *target) answer {
 	var ids []string
 	var after *Place
@@ -108,7 +92,7 @@ func (next) call(ctx context.Context, s *target) answer {
 	_, jobs, err := s.queue.Next(ctx)
 	var ids []string
 	for _, j := range jobs {
-		ids = append(ids, j.ID)
+		ids = append(ids, fmt.Sprint(j.ID, !j.Due.IsZero()))
 	}
 	slices.Sort(ids)
 	return says(strings.Join(ids, " "), err)
@@ -119,7 +103,7 @@ func (next) expect(m *model, _ stamp) answer {
 	look := func(list string, n int) {
 		for _, e := range m.members(list)[:min(n, len(m.members(list)))] {
 			if j := m.jobs[e.id]; j != nil && j.state == "pending" {
-				ids = append(ids, e.id)
+				ids = append(ids, fmt.Sprint(e.id, j.due != 0))
 			}
 		}
 	}

@@ -255,12 +255,21 @@ func suite() map[string][]scenario {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, server := range targets {
 		t.Run(server.name, func(t *testing.T) {
+			t.Parallel()
+			var shared *target
+			if server.once {
+				shared = server.open(t, ownLibrary(t))
+			}
 			for subject, scenarios := range suite() {
 				t.Run(subject, func(t *testing.T) {
-					t.Parallel()
-					s := server.open(t, ownLibrary(t))
+					s := shared
+					if s == nil {
+						t.Parallel()
+						s = server.open(t, ownLibrary(t))
+					}
 					for _, c := range scenarios {
 						t.Run(c.name, func(t *testing.T) {
 							if failed := c.play(s); failed != "" {

@@ -251,7 +251,7 @@ func (a audit) call(ctx context.Context, s *target) answer {
 		list(name, "")
 	}
 	var rows AuditedRows
-	var unique, lanes int
+	var unique, lanes, lines int
 	check(q.Scan(ctx, func(keys []string) error {
 		found := q.Sort(keys)
 		var err error
@@ -267,6 +267,8 @@ func (a audit) call(ctx context.Context, s *target) answer {
 		}
 		lanes, err = q.AuditLanes(ctx, a.Look, found.Waiting)
 		check(err)
+		lines, err = q.AuditSubkeys(ctx, a.Look, found.Subkeys)
+		check(err)
 		return nil
 	}))
 	n, next, err := q.AuditRing(ctx, a.Look, "0")
@@ -276,7 +278,7 @@ func (a audit) call(ctx context.Context, s *target) answer {
 	if next != "0" {
 		failf("a ring of a few lanes has a second page")
 	}
-	return answer{Says: fmt.Sprintf("rows %+v dropped %d unique %d lanes %d laned %t", rows, dropped, unique, lanes+n, laned)}
+	return answer{Says: fmt.Sprintf("rows %+v dropped %d unique %d lanes %d lines %d laned %t", rows, dropped, unique, lanes+n, lines, laned)}
 }
 
 func (a audit) expect(m *model, now stamp) answer {
@@ -341,7 +343,14 @@ func (a audit) expect(m *model, now stamp) answer {
 			}
 		}
 	}
-	return answer{Says: fmt.Sprintf("rows %+v dropped %d unique %d lanes 0 laned false", rows, dropped, unique)}
+	lines := 0
+	for id := range m.lines {
+		if m.jobs[id] == nil && !m.spoilt[id] {
+			delete(m.lines, id)
+			lines++
+		}
+	}
+	return answer{Says: fmt.Sprintf("rows %+v dropped %d unique %d lanes 0 lines %d laned false", rows, dropped, unique, lines)}
 }
 
 // lookedAt is what a dry run says: the same numbers, of a copy that is thrown away.
@@ -358,6 +367,6 @@ func (m *model) lookedAt(now stamp) answer {
 		clone.ghosts[set] = maps.Clone(ids)
 	}
 	clone.locks, clone.meta, clone.metaAt, clone.counts = maps.Clone(m.locks), maps.Clone(m.meta), maps.Clone(m.metaAt), maps.Clone(m.counts)
-	clone.ring = maps.Clone(m.ring)
+	clone.ring, clone.lines = maps.Clone(m.ring), maps.Clone(m.lines)
 	return audit{}.expect(&clone, now)
 }

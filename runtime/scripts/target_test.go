@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,11 @@ func TestMain(m *testing.M) { os.Exit(runTests(m)) }
 func runTests(m *testing.M) int {
 	// a history that fails is in the output: no files in the source tree, unless the caller wants them
 	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	// most tests wait for a server: more of them run at once than there are processors, unless the caller says how many
+	if err := flag.Set("test.parallel", strconv.Itoa(3*runtime.GOMAXPROCS(0))); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -113,11 +119,16 @@ func onMini(t testing.TB, scripts map[string]*script) *target {
 	return s
 }
 
-// targets are the servers that a test of the contract runs on.
+// targets are the servers that a test of the contract runs on. One that takes long to start is opened once.
 var targets = []struct {
 	name string
 	open func(testing.TB, map[string]*script) *target
-}{{"redis-server", onRedis}, {"miniredis", onMini}, {"gathered settles", onRedisGathered}, {"cluster", onCluster}}
+	once bool
+}{{"redis-server", onRedis, false}, {"miniredis", onMini, false}, {"gathered settles", onRedisGathered, false}, {"cluster", onCluster, true}}
+
+// full tells that the tests are to take their time: all that the histories can find, and the full numbers of
+// the experiments.
+func full() bool { return os.Getenv("EMQ_TEST_FULL") != "" }
 
 // onCluster is a cluster of its own. It has one node, which refuses all the same a script that touches keys
 // of two slots.

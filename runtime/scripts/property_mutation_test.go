@@ -1,0 +1,97 @@
+package scripts
+
+import (
+	"flag"
+	"maps"
+	"runtime"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// silent is a test that only remembers whether it failed.
+type silent struct {
+	testing.TB
+	failed bool
+}
+
+func (s *silent) Helper()               {}
+func (s *silent) Log(...any)            {}
+func (s *silent) Logf(string, ...any)   {}
+func (s *silent) Error(...any)          { s.failed = true }
+func (s *silent) Errorf(string, ...any) { s.failed = true }
+func (s *silent) Fail()                 { s.failed = true }
+func (s *silent) Failed() bool          { return s.failed }
+
+func (s *silent) Fatal(...any)          { s.FailNow() }
+func (s *silent) Fatalf(string, ...any) { s.FailNow() }
+func (s *silent) FailNow() {
+	s.failed = true
+	runtime.Goexit()
+}
+
+// core are the mutations that prove the property test: the rules of the fence, of the lapse and of the
+// count of attempts.
+var core = []string{
+	"the fence ignores by", "the fence ignores attempts", "a lapsed claim cannot settle late",
+	"any waiting job can be settled", "a late settle leaves the job in pending",
+	"a late settle keeps the attempt forgiven", "a used token is used again",
+	"take leaves the job in the active set", "an ended job keeps its key", "a claim counts no attempt",
+	"snooze forgives nothing", "release forgives nothing", "reap forgives nothing",
+	"reap forgets whose lease it took", "reap has no grace",
+	"promote leaves the jobs in the schedule",
+	"a settled job stays in its lane's active set", "a lane enters without its turn",
+	"a cancelled job in a lane is still counted", "a released job leaves its lane", "weights are not heard",
+	"what a drain takes from lanes is still counted", "a reassigned job is in no lane", "remove leaves the time of death",
+	"a tick that another has fired is fired again", "an overlap is not seen",
+}
+
+// held are the mutations that no history is expected to find, each with what finds it.
+var held = map[string]string{}
+
+// TestRandomHistoriesCatchMutations breaks one rule after another: random histories tell. In full it is every
+// mutation that is not held by other tests.
+func TestRandomHistoriesCatchMutations(t *testing.T) {
+	checks(t, "400")
+	shrink := flag.Lookup("rapid.shrinktime").Value
+	old := shrink.String()
+	if err := shrink.Set("0s"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = shrink.Set(old) })
+	all := slices.Concat(mutations, cronMutations)
+	for _, m := range all {
+		if held[m.name] != "" || harmless[m.name] != "" || !full() && !slices.Contains(core, m.name) {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			scripts, _ := mutate(ownLibrary(t), m.old, m.new)
+			s := onRedis(t, scripts)
+			for round := 0; !failsIn(t, s); round++ {
+				if round == 2 { // histories are drawn anew, and one may lie far out
+					t.Fatal("no history fails")
+				}
+			}
+			t.Log("found")
+		})
+	}
+	for _, name := range slices.Concat(core, slices.Collect(maps.Keys(held))) {
+		if !slices.ContainsFunc(all, func(m mutation) bool { return m.name == name }) {
+			t.Errorf("there is no mutation %q", name)
+		}
+	}
+}
+
+// failsIn tells whether a round of random histories finds what is wrong with the scripts of s.
+func failsIn(t *testing.T, s *target) bool {
+	play := &silent{TB: t}
+	done := make(chan struct{})
+	go func() { // a failure ends its goroutine
+		defer close(done)
+		rapid.Check(play, property(func() []*target { return []*target{s} }))
+	}()
+	<-done
+	return play.failed
+}
