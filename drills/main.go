@@ -24,7 +24,7 @@ type drill struct {
 
 // drills in the order in which they run.
 func drills() []drill {
-	return slices.Concat(crashDrills(), networkDrills(), serverDrills(), clusterDrills(), stopDrills(), keyDrills())
+	return slices.Concat(crashDrills(), networkDrills(), serverDrills(), clusterDrills(), stopDrills(), keyDrills(), scaleDrills())
 }
 
 func main() {
