@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -23,9 +24,15 @@ func main() {
 	only := flag.String("only", "", "run only the cases whose name contains this")
 	systems := flag.String("systems", "", "run only these systems, joined by commas")
 	out := flag.String("out", "RESULTS.md", "the file to write; none with -short")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of this process, which is the client of all systems that run")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	stopProfile, err := profiled(*profile)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
 	b := bench{rounds: *rounds, divide: 1, only: *only}
 	if *systems != "" {
 		b.systems = strings.Split(*systems, ",")
@@ -33,10 +40,27 @@ func main() {
 	if *short {
 		b.rounds, b.divide, *out = 1, 10, ""
 	}
-	if err := b.run(ctx, *out); err != nil {
+	err = b.run(ctx, *out)
+	stopProfile()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// profiled begins a profile and answers how to end it.
+func profiled(path string) (stop func(), err error) {
+	if path == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, pprof.StartCPUProfile(f)
 }
 
 type bench struct {

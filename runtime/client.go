@@ -203,14 +203,7 @@ func (c *Client) queue(name string) *clientQueue {
 
 func newClientQueue(q *scripts.Queue) *clientQueue {
 	return &clientQueue{Queue: q, gather: gather[*scripts.NewJob, scripts.Admitted]{
-		life: context.Background,
-		call: func(ctx context.Context, jobs []*scripts.NewJob) []scripts.Admitted {
-			if len(jobs) > 1 {
-				return q.EnqueueGathered(ctx, jobs)
-			}
-			a, err := q.Enqueue(ctx, *jobs[0])
-			return []scripts.Admitted{{Admission: a, Err: err}}
-		},
+		life: context.Background, call: q.EnqueueGathered,
 		bytes: (*scripts.NewJob).Bytes, limit: scripts.MaxGatheredBytes, most: scripts.MaxGathered,
 	}}
 }

@@ -10,7 +10,7 @@
 -- By    Queue.Audit
 --@keys pending active schedule dead dead_at completed meta wake wake_pump m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row lane ready announce place
+--@use now row lane parked ready announce place
 --@main
 local look, list, lane = ARGV[2] == '1', ARGV[3], ARGV[4]
 local limit = math.max(1, math.min(tonumber(ARGV[6]), 500))

@@ -11,7 +11,7 @@
 -- By    Queue.Audit
 --@keys ring paused glimit gweight meta pending wake
 local base = ARGV[1]
---@use lane ready
+--@use lane parked
 --@main
 local look, how = ARGV[2] == '1', ARGV[3]
 local MOST, SLACK = 4000, 0.001

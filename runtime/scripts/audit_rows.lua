@@ -11,7 +11,7 @@
 -- By    Queue.Audit
 --@keys pending active schedule dead dead_at completed meta wake wake_pump ring paused glimit gweight
 local base = ARGV[1]
---@use now row lane ready place
+--@use now row lane parked ready place
 --@main
 local DAY = 24 * 3600 * 1000
 local look, lease, t = ARGV[2] == '1', tonumber(ARGV[3]), now()

@@ -9,7 +9,7 @@
 -- By    Client.Cancel
 --@keys row pending schedule active meta wake wake_pump dead dead_at m_cancelled m_failed ring
 local base = ARGV[2]
---@use now row lane ready announce place unique ending
+--@use now row lane parked ready announce place unique ending
 --@main
 local id = ARGV[1]
 local r = read(row, 'state', 'unique', 'group', 'awaited', 'logs')

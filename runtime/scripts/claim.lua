@@ -13,7 +13,7 @@
 -- By    the worker's fetch loop
 --@keys pending active meta wake pump m_orphan ring paused glimit gweight
 local base, lease, n, by = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
---@use now lane rotate ready unique rate
+--@use now lane rotate parked unique rate
 --@main
 local SCAN = 500 -- members looked at in one call, orphans included
 
@@ -50,6 +50,8 @@ if n <= 0 then
   return nothing()
 end
 
+-- a text: the server writes a number out anew for each use, which costs as much as a command
+local ends = string.format('%.0f', t + lease)
 local jobs, leases, scanned = {}, {}, 0
 
 -- serve moves up to k jobs of a lane from its list into flight; it answers how many, how many members
@@ -95,7 +97,7 @@ local function serve(list, lane, k)
   scanned = scanned + seen
   for _, job in ipairs(found) do
     local row = base .. 'job:' .. job[1]
-    redis.call('HSET', row, 'state', 'active', 'attempts', job[2], 'by', by)
+    redis.call('HSET', row, 'state', 'active', 'attempts', job[2] == 1 and '1' or job[2], 'by', by)
     local f = freed[row]
     if f then
       redis.call('HDEL', row, 'unique', 'unique_until')
@@ -107,7 +109,7 @@ local function serve(list, lane, k)
       redis.call('SADD', ledger().running(lane), job[1])
     end
     jobs[#jobs + 1] = job
-    leases[#leases + 1] = t + lease
+    leases[#leases + 1] = ends
     leases[#leases + 1] = job[1]
   end
   return #found, seen, broken

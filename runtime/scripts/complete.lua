@@ -9,7 +9,7 @@
 -- By    the worker, when the handler has returned nil
 --@keys active row pending completed schedule meta wake wake_pump dead dead_at m_completed m_stale m_failed m_cancelled ring paused glimit gweight
 local base = ARGV[3]
---@use now row lane ready announce place unique ending take
+--@use now row lane parked ready announce place unique ending take
 local function complete(id, row, token, by, retain, result)
   local status, job = take(id, row, token, by)
   if status ~= 'ok' then
@@ -30,7 +30,7 @@ local function complete(id, row, token, by, retain, result)
   else
     erase(row, job)
   end
-  redis.call('HINCRBY', m_completed, 'count', 1)
+  redis.call('HINCRBY', m_completed, 'count', '1')
   return 'completed'
 end
 --@main

@@ -13,7 +13,7 @@
 -- By    the pump
 --@keys row entry repeats wake_pump pending schedule meta wake ring paused glimit gweight unique_key
 local base, name, tick = ARGV[3], ARGV[8], ARGV[11]
---@use now row lane ready unique admit cron
+--@use now row lane parked ready unique admit cron
 --@main
 -- lives tells whether the job of an earlier tick still waits or runs
 local function lives(id)

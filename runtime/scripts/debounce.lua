@@ -11,7 +11,7 @@
 -- By    Client.Enqueue of a job whose uniqueness is debounced
 --@keys row schedule pending meta wake wake_pump ring paused glimit gweight unique_key
 local base = ARGV[3]
---@use now row lane announce ready place unique admit
+--@use now row lane announce parked ready place unique admit
 --@main
 local id, lane, fields = ARGV[1], ARGV[7] ~= '' and ARGV[7], { unpack(ARGV, 10) }
 local due = tonumber(ARGV[9])

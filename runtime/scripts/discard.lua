@@ -8,7 +8,7 @@
 -- By    the worker, when the handler has returned Discard, or any error after a cancellation
 --@keys active row pending schedule meta wake wake_pump dead dead_at m_discarded m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[3]
---@use now row lane ready announce place unique ending take
+--@use now row lane parked ready announce place unique ending take
 local function discard(id, row, token, by)
   local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
@@ -16,7 +16,7 @@ local function discard(id, row, token, by)
   end
   announce('discarded', row, job)
   erase(row, job)
-  redis.call('HINCRBY', m_discarded, 'count', 1)
+  redis.call('HINCRBY', m_discarded, 'count', '1')
   return 'discarded'
 end
 --@main

@@ -12,7 +12,7 @@
 -- By    Queue.Drain, DrainLane, Obliterate
 --@keys pending active schedule dead dead_at completed meta wake wake_pump ring paused glimit gweight m_removed m_orphan m_cancelled m_failed
 local base = ARGV[1]
---@use now row lane ready announce place unique ending guard
+--@use now row lane parked ready announce place unique ending guard
 --@main
 local list, lane, left = ARGV[2], ARGV[3], math.max(0, math.min(tonumber(ARGV[4]), 500))
 local refused = guarded(ARGV[5])

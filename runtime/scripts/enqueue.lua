@@ -10,7 +10,7 @@
 -- By    Client.Enqueue
 --@keys row pending schedule meta wake ring paused glimit gweight unique_key
 local base = ARGV[3]
---@use row lane ready unique admit
+--@use row lane parked ready unique admit
 --@main
 local lane = ARGV[7] ~= '' and ARGV[7]
 local refused = admit('pending', ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6], lane, { unpack(ARGV, 8) })

@@ -10,7 +10,7 @@
 -- By    Client.Enqueue, for a batch, or for what many goroutines enqueue at once
 --@keys pending schedule meta wake
 local base = ARGV[1]
---@use row lane ready
+--@use row parked
 --@main
 local m = redis.call('HMGET', meta, 'max_len', 'laned')
 local room = math.huge
@@ -34,9 +34,9 @@ while i <= #ARGV do
   elseif room <= 0 then
     answer = { 'EMQFULL', m[1] .. ' jobs wait already' }
   else
-    redis.call('HSET', row, 'state', 'pending', 'attempts', 0, 'payload', ARGV[i + 1], 'src', ARGV[i + 2],
+    redis.call('HSET', row, 'state', 'pending', 'attempts', '0', 'payload', ARGV[i + 1], 'src', ARGV[i + 2],
       unpack(ARGV, i + 4, i + 3 + n))
-    listed[#listed + 1] = 0
+    listed[#listed + 1] = '0'
     listed[#listed + 1] = id
     room = room - 1
   end

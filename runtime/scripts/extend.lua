@@ -12,6 +12,7 @@ local base, lease = ARGV[1], tonumber(ARGV[2])
 --@use now row grace
 --@main
 local t = now()
+local ends = string.format('%.0f', t + lease) -- a text, as in claim
 local extended, answers = {}, {}
 for i = 3, #ARGV, 3 do
   local id, token, by = ARGV[i], ARGV[i + 1], ARGV[i + 2]
@@ -19,7 +20,7 @@ for i = 3, #ARGV, 3 do
   local answer = 0
   if r[1] == 'active' and r[2] == token and (by == '' or r[3] == by) and redis.call('ZSCORE', active, id) then
     answer = r[4] and 2 or 1
-    extended[#extended + 1] = t + lease
+    extended[#extended + 1] = ends
     extended[#extended + 1] = id
   end
   answers[#answers + 1] = answer

@@ -7,7 +7,7 @@
 -- By    the worker, when the handler has returned Dead or the payload cannot be decoded
 --@keys active dead row pending schedule meta wake wake_pump dead_at m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[4]
---@use now row lane ready announce place unique ending take
+--@use now row lane parked ready announce place unique ending take
 local function kill(id, row, token, by, reason)
   local status, job = hold(id, row, token, by)
   if status ~= 'ok' then

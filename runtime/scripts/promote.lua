@@ -8,7 +8,7 @@
 -- By    the pump
 --@keys schedule pending meta wake m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row lane ready
+--@use now row lane parked ready
 local function promote(limit)
   local t = now()
   local due = redis.call('ZRANGE', schedule, '-inf', t, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')

@@ -11,7 +11,7 @@
 -- By    the pump
 --@keys active pending schedule meta wake wake_pump dead dead_at m_reaped m_failed m_cancelled m_orphan ring paused glimit gweight
 local base = ARGV[1]
---@use now row grace lane ready announce place unique ending
+--@use now row grace lane parked ready announce place unique ending
 -- takeback lets jobs wait again whose holders have lost them, at t; it answers how many there were. Ids
 -- without an active row are dropped and counted as orphans.
 local function takeback(ids, t, budget)

@@ -11,7 +11,7 @@
 -- By    Queue.ReassignLane
 --@keys pending schedule dead meta wake ring paused glimit gweight m_orphan
 local base, from, to = ARGV[1], ARGV[2], ARGV[3] ~= '' and ARGV[3]
---@use row lane ready
+--@use row lane parked ready
 --@main
 local stage, cursor, limit = ARGV[4], ARGV[5], math.max(1, math.min(tonumber(ARGV[6]), 500))
 local b = ledger()

@@ -8,14 +8,14 @@
 -- By    the worker, at shutdown, for a kind or version it does not know, for a suspect too many
 --@keys active pending schedule row meta wake wake_pump dead dead_at m_released m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[4]
---@use now row lane ready announce place unique ending take
+--@use now row lane parked ready announce place unique ending take
 local function release(id, row, token, by, delay)
   local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
     return status
   end
   announce('released', row, job)
-  redis.call('HINCRBY', m_released, 'count', 1)
+  redis.call('HINCRBY', m_released, 'count', '1')
   delay = tonumber(delay)
   local state = delay > 0 and 'scheduled' or 'pending'
   redis.call('HSET', row, 'state', state, 'forgiven', job.forgiven + 1)

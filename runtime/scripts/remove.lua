@@ -8,7 +8,7 @@
 -- By    Queue.Remove
 --@keys row pending schedule dead dead_at completed active meta wake wake_pump m_removed m_cancelled m_failed ring
 local base = ARGV[2]
---@use now row lane ready announce place unique ending
+--@use now row lane parked ready announce place unique ending
 --@main
 local id = ARGV[1]
 local r = read(row, 'state', 'unique', 'group', 'awaited', 'logs')

@@ -9,7 +9,7 @@
 -- By    Queue.Reprocess
 --@keys row dead pending dead_at meta wake ring paused glimit gweight
 local base = ARGV[2]
---@use now row lane ready announce unique
+--@use now row lane parked ready announce unique
 -- reprocess answers 'revived', 'gone', 'state' and the state, or 'held' and the holder of its unique key.
 local function reprocess(id, row)
   local r = read(row, 'state', 'attempts', 'unique', 'group')

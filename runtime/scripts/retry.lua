@@ -8,7 +8,7 @@
 -- By    the worker, when the handler has returned an error, panicked or overrun its timeout
 --@keys active schedule dead row pending meta wake wake_pump dead_at m_retried m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[6]
---@use now row lane ready announce place unique ending take
+--@use now row lane parked ready announce place unique ending take
 local function retry(id, row, token, by, delay, max, reason)
   local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
@@ -23,7 +23,7 @@ local function retry(id, row, token, by, delay, max, reason)
   redis.call('HSET', row, 'state', 'scheduled', 'last_error', reason)
   announce('retried', row, job)
   park(id, t + delay)
-  redis.call('HINCRBY', m_retried, 'count', 1)
+  redis.call('HINCRBY', m_retried, 'count', '1')
   return 'scheduled'
 end
 --@main

@@ -8,7 +8,7 @@
 -- By    Queue.Pause, Resume, SetConcurrency, SetRate, SetMaxLength, SetDeadCaps, SetCrashBudget, SetEvents, Clear...
 --@keys meta active pending ring wake paused glimit gweight
 local base = ARGV[1]
---@use now lane ready rate
+--@use now lane parked rate
 --@main
 local was = redis.call('HMGET', meta, 'rate_max', 'rate_ms')
 redis.call('HDEL', meta, '-') -- accepted without memory

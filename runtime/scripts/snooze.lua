@@ -7,7 +7,7 @@
 -- By    the worker, when the handler has returned Snooze
 --@keys active schedule row pending meta wake wake_pump dead dead_at m_snoozed m_failed m_cancelled m_stale ring paused glimit gweight
 local base = ARGV[4]
---@use now row lane ready announce place unique ending take
+--@use now row lane parked ready announce place unique ending take
 local function snooze(id, row, token, by, delay)
   local status, job = hold(id, row, token, by)
   if status ~= 'ok' then
@@ -16,7 +16,7 @@ local function snooze(id, row, token, by, delay)
   announce('snoozed', row, job)
   redis.call('HSET', row, 'state', 'scheduled', 'forgiven', job.forgiven + 1)
   park(id, now() + delay)
-  redis.call('HINCRBY', m_snoozed, 'count', 1)
+  redis.call('HINCRBY', m_snoozed, 'count', '1')
   return 'scheduled'
 end
 --@main

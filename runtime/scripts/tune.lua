@@ -9,7 +9,7 @@
 -- By    Queue.PauseLane, ResumeLane, SetLaneLimit, ClearLaneLimit, SetLaneWeight
 --@keys meta ring paused glimit gweight wake
 local base, lane = ARGV[1], ARGV[2]
---@use lane ready
+--@use lane parked
 --@main
 local verb, value = ARGV[3], ARGV[4]
 ledger().reach(lane)

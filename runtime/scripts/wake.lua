@@ -6,7 +6,7 @@
 -- Gives 1. Safe to repeat.
 -- By    the worker whose slots filled up while it was waiting
 --@keys wake meta
---@use ready
+--@use parked ready
 --@main
 redis.call('HDEL', meta, '-') -- accepted without memory
 wake_workers()

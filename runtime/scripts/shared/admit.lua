@@ -32,7 +32,7 @@ local function admit(state, id, payload, src, unique, window, lane, fields)
       redis.call('SET', unique_key, id)
     end
   end
-  redis.call('HSET', row, 'state', state, 'attempts', 0, 'payload', payload, 'src', src, unpack(fields))
+  redis.call('HSET', row, 'state', state, 'attempts', '0', 'payload', payload, 'src', src, unpack(fields))
   if lane then
     redis.call('HSET', row, 'group', lane)
   end

@@ -16,9 +16,9 @@ end
 local function bury(id, row, job, reason, at)
   announce('dead', row, job, reason)
   redis.call('HSET', row, 'state', 'dead', 'last_error', reason, 'settled_at', at)
-  redis.call('ZADD', dead, 0, id)
+  redis.call('ZADD', dead, '0', id)
   redis.call('ZADD', dead_at, at, id)
-  redis.call('HINCRBY', m_failed, 'count', 1)
+  redis.call('HINCRBY', m_failed, 'count', '1')
   if job.holds then
     free(job.unique)
   end
@@ -28,5 +28,5 @@ end
 local function withdraw(row, job)
   announce('cancelled', row, job)
   erase(row, job)
-  redis.call('HINCRBY', m_cancelled, 'count', 1)
+  redis.call('HINCRBY', m_cancelled, 'count', '1')
 end

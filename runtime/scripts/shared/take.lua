@@ -15,7 +15,7 @@ local function take(id, row, token, by)
   end
   if r[2] ~= token or (by ~= '' and r[3] ~= by) then
     redis.call('HDEL', m_stale, '-') -- accepted without memory, so that the count is too
-    redis.call('HINCRBY', m_stale, 'count', 1)
+    redis.call('HINCRBY', m_stale, 'count', '1')
     return 'stale'
   end
   local job = {
