@@ -48,7 +48,7 @@ func (q *Queue) AddCron(ctx context.Context, name string, c Cron, job Job) error
 	if err != nil {
 		return err
 	}
-	if err := checkJob(job, q.client.maxPayload); err != nil {
+	if err := checkJob(&job, q.client.maxPayload); err != nil {
 		return err
 	}
 	switch {

@@ -74,17 +74,26 @@ func refuseAll(receipts []Receipt) {
 func Check(jobs ...Job) error { return checkBatch(jobs, defaultMaxPayload) }
 
 func checkBatch(jobs []Job, maxPayload int) error {
-	bad := make(map[int]error)
-	given := make(map[Ref]int) // ids that the caller chose
-	for i, job := range jobs {
-		if err := checkJob(job, maxPayload); err != nil {
-			bad[i] = err
-		} else if job.id != "" {
+	var bad map[int]error
+	var given map[Ref]int // ids that the caller chose
+	for i := range jobs {
+		job := &jobs[i]
+		err := checkJob(job, maxPayload)
+		if err == nil && job.id != "" && len(jobs) > 1 {
 			ref := Ref{job.queue, job.id}
 			if first, twice := given[ref]; twice {
-				bad[i] = fmt.Errorf("%w: WithID: job %d of the batch has the same id %s", ErrInvalid, first, job.id)
+				err = fmt.Errorf("%w: WithID: job %d of the batch has the same id %s", ErrInvalid, first, job.id)
+			}
+			if given == nil {
+				given = make(map[Ref]int)
 			}
 			given[ref] = i
+		}
+		if err != nil {
+			if bad == nil {
+				bad = make(map[int]error)
+			}
+			bad[i] = err
 		}
 	}
 	if len(bad) > 0 {
@@ -93,7 +102,7 @@ func checkBatch(jobs []Job, maxPayload int) error {
 	return nil
 }
 
-func checkJob(job Job, maxPayload int) error {
+func checkJob(job *Job, maxPayload int) error {
 	if err := job.Err(); err != nil {
 		return err
 	}

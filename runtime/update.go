@@ -20,7 +20,7 @@ func UpdatePayload[J Payload[J]](ctx context.Context, c *Client, ref Ref, payloa
 		return err
 	}
 	job := New(payload)
-	if err := checkJob(job, c.maxPayload); err != nil {
+	if err := checkJob(&job, c.maxPayload); err != nil {
 		return err
 	}
 	spec := payload.EmqSpec()

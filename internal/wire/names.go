@@ -2,8 +2,8 @@ package wire
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -28,16 +28,25 @@ func Quote(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-var (
-	queueName  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
-	kindName   = regexp.MustCompile(`^[a-z0-9._:/-]{1,128}$`)
-	uniqueName = regexp.MustCompile(`^[A-Za-z0-9._:@/+=-]{1,255}$`)
-)
+// spelled tells whether s is of 1 to most bytes, each a digit, a small letter, one of the signs or, with
+// capitals, a capital one. It runs for every job, where a regular expression takes as long as the encoding.
+func spelled(s string, most int, capitals bool, signs string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := 'a' <= c && c <= 'z' || capitals && 'A' <= c && c <= 'Z'
+		if !letter && (c < '0' || c > '9') && strings.IndexByte(signs, c) < 0 {
+			return false
+		}
+	}
+	return s != "" && len(s) <= most
+}
+
+func isQueue(s string) bool { return spelled(s, 128, true, "._-") }
 
 // CheckQueue tests the name of a queue.
 func CheckQueue(s string) error {
 	switch {
-	case !queueName.MatchString(s):
+	case !isQueue(s):
 		return &RuleError{"queue", s, "a queue's name has 1 to 128 of the characters A-Z a-z 0-9 . _ -"}
 	case s == "emq":
 		return &RuleError{"queue", s, `the name "emq" is taken by the protocol itself`}
@@ -47,7 +56,7 @@ func CheckQueue(s string) error {
 
 // CheckPrefix tests a deployment prefix; the empty one is none.
 func CheckPrefix(s string) error {
-	if s != "" && !queueName.MatchString(s) {
+	if s != "" && !isQueue(s) {
 		return &RuleError{"prefix", s, "a prefix has 1 to 128 of the characters A-Z a-z 0-9 . _ -"}
 	}
 	return nil
@@ -55,7 +64,7 @@ func CheckPrefix(s string) error {
 
 // CheckKind tests the kind of a job.
 func CheckKind(s string) error {
-	if !kindName.MatchString(s) {
+	if !spelled(s, 128, false, "._:/-") {
 		return &RuleError{"kind", s, "a kind has 1 to 128 of the characters a-z 0-9 . _ : / -"}
 	}
 	return nil
@@ -63,7 +72,7 @@ func CheckKind(s string) error {
 
 // CheckUnique tests a unique key.
 func CheckUnique(s string) error {
-	if !uniqueName.MatchString(s) {
+	if !spelled(s, 255, true, "._:@/+=-") {
 		return &RuleError{"unique key", s, "a unique key has 1 to 255 of the characters A-Z a-z 0-9 . _ : @ / + = -"}
 	}
 	return nil
