@@ -42,7 +42,7 @@ func parseCron(c Cron) (schedule, error) {
 	fields.Location = time.UTC
 	s := wallSchedule{fields, zone, fields.Hour&everyHour == everyHour}
 	if s.after(time.Now()).IsZero() {
-		return nil, fmt.Errorf("%w: cron spec %q never comes", ErrInvalid, c.Spec)
+		return nil, fmt.Errorf("%w: cron spec %q never comes: none of its months has a day that it names", ErrInvalid, c.Spec)
 	}
 	return s, nil
 }

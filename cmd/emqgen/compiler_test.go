@@ -86,10 +86,13 @@ func TestTheCompilerFindsWhatDoesNotFit(t *testing.T) {
 			want: "(type SendV1) does not satisfy emq.Upgrader[J] (missing method Upgrade)",
 		},
 		{
-			name: "upgrade_to_another",
+			name: "upgrade_to_another_after_generating",
 			before: func(s string) string {
 				return strings.Replace(s, "//emq:job\n", "//emq:job version=2\n", 1) +
-					"\n//emq:was Send version=1\ntype SendV1 struct{}\n\nfunc (SendV1) Upgrade() (Count, error) { return Count{}, nil }\n"
+					"\n//emq:was Send version=1\ntype SendV1 struct{}\n\nfunc (SendV1) Upgrade() (Send, error) { return Send{}, nil }\n"
+			},
+			after: func(s string) string {
+				return strings.Replace(s, "(Send, error) { return Send{}", "(Count, error) { return Count{}", 1)
 			},
 			want: "emq.Upgrade[SendV1](1) does not match inferred type emq.Old[Send]",
 		},

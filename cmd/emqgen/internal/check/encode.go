@@ -77,8 +77,11 @@ func (w *walker) walk(t types.Type, path string, addressable bool) {
 
 // own deals with types that encode themselves; it answers true for them.
 func (w *walker) own(t types.Type, path string, addressable bool) bool {
-	if _, ok := t.(*types.Pointer); ok {
-		return false // what it points to decides
+	if _, ok := t.(*types.Pointer); ok || types.IsInterface(t) {
+		return false // what it points to, or holds, decides
+	}
+	if w.misfits(t, path) {
+		return false
 	}
 	for _, form := range []string{"JSON", "Text"} {
 		to, back := payload.Method(t, "Marshal"+form), payload.Method(t, "Unmarshal"+form)
@@ -106,6 +109,19 @@ func (w *walker) own(t types.Type, path string, addressable bool) bool {
 	return false
 }
 
+// misfits reports methods that look as if they encoded the type, and are never called.
+func (w *walker) misfits(t types.Type, path string) (found bool) {
+	for _, fn := range payload.Misfits(t) {
+		found = true
+		hint := "call it something else, or write " + payload.Signature(fn.Name())
+		if fn.Pkg() != w.pkg.Types {
+			hint += "; if it is not yours, take another type, or wrap it in one of your own with MarshalJSON and UnmarshalJSON"
+		}
+		w.fault(diag.BadSignature, hint, "%s: encoding/json does not call %s of %s%s", path, fn.Name(), w.text(t), payload.SignatureOf(fn, w.pkg.Types))
+	}
+	return found
+}
+
 // embeddedBy is the embedded field of a struct that a method comes by.
 func embeddedBy(t types.Type, method string) *types.Var {
 	_, index, _ := types.LookupFieldOrMethod(t, true, nil, method)
@@ -131,6 +147,9 @@ func (w *walker) basic(b *types.Basic, path string) {
 // mapKey checks a map's key: text, a whole number, or something that makes and reads text.
 func (w *walker) mapKey(m *types.Map, path string) {
 	key := m.Key()
+	if w.misfits(key, path) {
+		return
+	}
 	if b, ok := key.Underlying().(*types.Basic); ok && b.Info()&(types.IsString|types.IsInteger) != 0 {
 		return
 	}

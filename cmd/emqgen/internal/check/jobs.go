@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"go/types"
 	"slices"
 
@@ -81,8 +82,29 @@ func versions(p *model.Package, j *model.Job, diags *diag.List) {
 			diags.Errorf(old.Version.Pos, diag.BadVersion, "", "%s and %s are both version %d of %s", j.Olds[i-1].Name, old.Name, v, j.Name)
 		}
 		if old.Type != nil {
+			upgrade(p, j, old, diags)
 			encodable(p, old.Type, diags)
 		}
+	}
+}
+
+// upgrade checks the form of an old struct's method; that there is one is for the compiler to say.
+func upgrade(p *model.Package, j *model.Job, old *model.Old, diags *diag.List) {
+	obj, _, _ := types.LookupFieldOrMethod(old.Type, true, p.Types, "Upgrade")
+	fn, ok := obj.(*types.Func)
+	if !ok {
+		return
+	}
+	want := fmt.Sprintf("func (%s) Upgrade() (%s, error)", old.Name, j.Name)
+	sig := fn.Signature()
+	in, out := sig.Params(), sig.Results()
+	if in.Len() != 0 || out.Len() != 2 || !types.Identical(out.At(0).Type(), j.Type) || !types.Identical(out.At(1).Type(), types.Universe.Lookup("error").Type()) {
+		diags.Errorf(p.Place(fn.Pos()), diag.BadSignature, "write "+want, "Upgrade of %s does not make a %s%s",
+			old.Name, j.Name, payload.SignatureOf(fn, p.Types))
+		return
+	}
+	if payload.OnPointer(fn) {
+		diags.Errorf(p.Place(fn.Pos()), diag.BadSignature, "write "+want, "Upgrade of %s is declared on the pointer, and old payloads come by value", old.Name)
 	}
 }
 

@@ -2,6 +2,7 @@ package declare
 
 import (
 	"strings"
+	"time"
 
 	"github.com/robfig/cron/v3"
 )
@@ -14,14 +15,26 @@ func checkSpec(spec string) string {
 	case strings.HasPrefix(spec, "@every"):
 		return "@every counts from a start that no two processes share"
 	}
-	if _, err := cron.ParseStandard(spec); err != nil {
+	parsed, err := cron.ParseStandard(spec)
+	switch {
+	case err != nil:
 		return err.Error()
+	case parsed.Next(leapYear).IsZero():
+		return neverComes
 	}
 	return ""
 }
 
-func cronHint(spec string) string {
+const neverComes = "it never comes: none of its months has a day that it names"
+
+// leapYear is the start of a year that has every day there is; a spec without a tick in the five years
+// from here has none.
+var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Add(-1)
+
+func cronHint(spec, fault string) string {
 	switch {
+	case fault == neverComes:
+		return `the last day of a month has no spec: run on the first, "0 0 1 * *", or ask for the day in the handler`
 	case strings.Contains(spec, "TZ="):
 		return "give the zone as an option: tz=Europe/Berlin"
 	case strings.HasPrefix(spec, "@every"):

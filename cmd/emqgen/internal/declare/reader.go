@@ -314,7 +314,7 @@ func (r *reader) cron() *model.Cron {
 			return
 		}
 		if err := checkSpec(a.Value); err != "" {
-			r.errorf(a.ValueAt, diag.BadCron, cronHint(a.Value), "cron spec %q: %s", a.Value, err)
+			r.errorf(a.ValueAt, diag.BadCron, cronHint(a.Value, err), "cron spec %q: %s", a.Value, err)
 		}
 	}, func(a directive.Arg) {
 		if a.Key == "missed" {

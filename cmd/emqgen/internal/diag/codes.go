@@ -67,6 +67,7 @@ const (
 	ReservedName  Code = 54
 	TagIgnored    Code = 55
 	PointerMethod Code = 56
+	BadSignature  Code = 57
 
 	ResultNoRetain Code = 60
 	BadResult      Code = 61

@@ -1,6 +1,9 @@
 package payload
 
-import "go/types"
+import (
+	"go/types"
+	"strings"
+)
 
 // Receiver says on what a method is declared.
 type Receiver int
@@ -23,20 +26,62 @@ func Method(t types.Type, name string) Receiver {
 	if types.IsInterface(t) {
 		return None
 	}
-	obj, index, _ := types.LookupFieldOrMethod(t, true, nil, name)
-	fn, ok := obj.(*types.Func)
-	if !ok || !rightSignature(fn, name) {
+	fn, index := lookup(t, name)
+	if fn == nil || !rightSignature(fn, name) {
 		return None
 	}
 	if len(index) > 1 {
 		return Promoted
 	}
-	if recv := fn.Signature().Recv(); recv != nil {
-		if _, ok := types.Unalias(recv.Type()).(*types.Pointer); ok {
-			return Pointer
-		}
+	if OnPointer(fn) {
+		return Pointer
 	}
 	return Value
+}
+
+// OnPointer says whether a method is declared on the pointer to its type.
+func OnPointer(fn *types.Func) bool {
+	recv := fn.Signature().Recv()
+	if recv == nil {
+		return false
+	}
+	_, ok := types.Unalias(recv.Type()).(*types.Pointer)
+	return ok
+}
+
+func lookup(t types.Type, name string) (fn *types.Func, index []int) {
+	obj, index, _ := types.LookupFieldOrMethod(t, true, nil, name)
+	fn, _ = obj.(*types.Func)
+	return fn, index
+}
+
+// Misfits are the methods of a type that have the name of one which encoding/json calls, but another
+// signature, so that they are not called.
+func Misfits(t types.Type) (misfits []*types.Func) {
+	for _, name := range []string{"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText"} {
+		if fn, _ := lookup(t, name); fn != nil && !rightSignature(fn, name) {
+			misfits = append(misfits, fn)
+		}
+	}
+	return misfits
+}
+
+// Signature is the right one for a method that encoding/json calls.
+func Signature(name string) string {
+	if strings.HasPrefix(name, "Un") {
+		return name + "([]byte) error"
+	}
+	return name + "() ([]byte, error)"
+}
+
+// SignatureOf prints the signature of a method; it is empty if a type in it is not known, because only
+// the packages that payload fields name are looked at.
+func SignatureOf(fn *types.Func, from *types.Package) string {
+	text := TypeString(fn.Signature(), from)
+	if strings.Contains(text, "invalid type") {
+		return ""
+	}
+	return ": its signature is " + fn.Name() + strings.TrimPrefix(text, "func")
 }
 
 func rightSignature(fn *types.Func, name string) bool {

@@ -18,20 +18,23 @@ func tagFaults(v *types.Var, tag string) []Fault {
 	if why := tagSyntax(tag); why != "" {
 		return []Fault{{v, diag.TagSyntax, `write key:"value" pairs with one blank between them`, fmt.Sprintf("the tag `%s` is not read at all: %s", tag, why)}}
 	}
+	faults := keysTwice(v, tag)
 	value := reflect.StructTag(tag).Get("json")
 	if value == "-" {
-		return nil
+		return faults
 	}
-	var faults []Fault
 	name, options, _ := strings.Cut(value, ",")
 	if name != "" && !validName(name) {
 		faults = append(faults, Fault{v, diag.TagSyntax, "use letters, digits and punctuation other than quotes and commas",
 			fmt.Sprintf("encoding/json ignores the name %q", name)})
 	}
 	known := []string{"omitempty", "omitzero", "string"}
-	for opt := range strings.SplitSeq(options, ",") {
+	all := strings.Split(options, ",")
+	for i, opt := range all {
 		switch {
 		case opt == "":
+		case slices.Contains(all[:i], opt):
+			faults = append(faults, Fault{v, diag.TagTwice, "", fmt.Sprintf("the tag json:%q says %s twice", value, opt)})
 		case !slices.Contains(known, opt):
 			faults = append(faults, Fault{v, diag.JSONOption, diag.Suggest(opt, known), fmt.Sprintf("encoding/json ignores the option %q", opt)})
 		case opt == "string" && !quotable(v.Type()):
@@ -40,6 +43,31 @@ func tagFaults(v *types.Var, tag string) []Fault {
 		}
 	}
 	return faults
+}
+
+// keysTwice reports a json or emq key that a tag has twice: only the first is read. Other libraries may
+// well give a key of their own several times.
+func keysTwice(v *types.Var, tag string) (faults []Fault) {
+	keys := tagKeys(tag)
+	for i, key := range keys {
+		if (key == "json" || key == "emq") && slices.Index(keys, key) < i {
+			faults = append(faults, Fault{v, diag.TagTwice, "write one, with commas between its words", fmt.Sprintf("the tag `%s` has the key %s twice, and only the first is read", tag, key)})
+		}
+	}
+	return faults
+}
+
+// tagKeys are the keys of a tag whose syntax is right.
+func tagKeys(tag string) (keys []string) {
+	for {
+		key, rest, _ := strings.Cut(tag, ":")
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return keys
+		}
+		keys = append(keys, strings.TrimLeft(key, " "))
+		tag = rest[len(quoted):]
+	}
 }
 
 // quotable says whether json:",string" has an effect.
@@ -130,7 +158,7 @@ func jsonTag(f *model.Field, tag string) (dropped bool) {
 // EmqFaults says what is wrong with the emq key of a tag, wherever the field is.
 func EmqFaults(tag string) []Fault {
 	_, faults := emqTag(&model.Field{}, tag)
-	return faults
+	return append(faults, keysTwice(nil, tag)...)
 }
 
 // emqTag reads the emq key of a tag; left says that the field is left out on purpose.
