@@ -3,6 +3,7 @@ package emq
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +89,8 @@ const (
 // completed ones in that of their times (due, end of the lease, end of the retention); dead ones in that of their
 // deaths. Pages hold while jobs come and go: one that stays where it is comes once, whatever becomes of the others.
 //
-// A state without a list, a page over 500 and a cursor of another queue, state, lane or direction are ErrInvalid.
+// A state without a list, a page over 500 and a cursor of another queue, state, lane or direction, or that was changed, are
+// ErrInvalid.
 // Safe to repeat.
 func (q *Queue) Browse(ctx context.Context, o BrowseOptions) (Page, error) {
 	after, err := q.checkBrowse(&o)
@@ -105,7 +107,7 @@ func (q *Queue) Browse(ctx context.Context, o BrowseOptions) (Page, error) {
 	}
 	if more && len(jobs) > 0 {
 		last := jobs[len(jobs)-1]
-		page.Next = q.cursorBase(o) + last.Score + "/" + last.ID
+		page.Next = q.cursor(listOf(o), last.Score+"/"+last.ID)
 	}
 	return page, nil
 }
@@ -152,19 +154,26 @@ func (q *Queue) checkBrowse(o *BrowseOptions) (*scripts.Place, error) {
 	if o.Cursor == "" {
 		return nil, nil
 	}
-	rest, own := strings.CutPrefix(o.Cursor, q.cursorBase(*o))
-	score, id, whole := strings.Cut(rest, "/")
-	if _, err := strconv.ParseFloat(score, 64); err != nil || !own || !whole || id == "" || len(rest) > 256 {
-		return nil, fmt.Errorf("%w: browse: %s is no cursor of queue %s for these options", ErrInvalid, wire.Quote(o.Cursor), q.name)
+	place, err := q.place(listOf(*o), o.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	score, id, _ := strings.Cut(place, "/")
+	if f, err := strconv.ParseFloat(score, 64); err != nil || math.IsNaN(f) || strings.ContainsAny(score, "xX_") || id == "" {
+		return nil, q.noCursor(listOf(*o), o.Cursor)
 	}
 	return &scripts.Place{Score: score, ID: id}, nil
 }
 
-// cursorBase is what the cursors of one browse begin with.
-func (q *Queue) cursorBase(o BrowseOptions) string {
+// listOf names the list of one browse for its cursors.
+func listOf(o BrowseOptions) string {
 	way := "newest"
 	if o.Oldest {
 		way = "oldest"
 	}
-	return q.name + "/" + string(o.State) + "/" + way + "/" + strconv.Quote(o.Lane) + "/"
+	list := string(o.State) + " jobs, " + way + " first"
+	if o.Lane != "" {
+		list += ", of lane " + strconv.QuoteToASCII(o.Lane)
+	}
+	return list
 }

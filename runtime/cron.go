@@ -14,7 +14,7 @@ import (
 // CronEntry is how one cron entry of a queue stands.
 type CronEntry struct {
 	Name, Kind string
-	Cron
+	Cron       // its schedule and its policies
 
 	Next     time.Time // the next tick; zero if none comes
 	Last     time.Time // the tick that was fired last; zero before the first
@@ -22,9 +22,9 @@ type CronEntry struct {
 	Paused   bool
 	Declared bool // by a job's //emq:cron; its workers keep it alive
 
-	Fired   int64 // ticks whose job was enqueued
-	Skipped int64 // ticks that were due, but whose job was not enqueued: overlap, a unique key, a full queue
-	Missed  int64 // ticks at which nobody was there, and which the policy dropped
+	TicksFired   int64 // those whose job was enqueued
+	TicksSkipped int64 // those that were due, but whose job was not enqueued: overlap, a unique key, a full queue
+	TicksMissed  int64 // those at which nobody was there, and which the policy, Missed, dropped
 }
 
 // CronPage is a part of a queue's cron entries.
@@ -33,7 +33,10 @@ type CronPage struct {
 	Next    string // the cursor of the next page; empty at the end
 }
 
-const maxCronPage = 500
+const (
+	maxCronPage = 500
+	cronList    = "cron entries"
+)
 
 // AddCron makes a job enqueue itself by a schedule, or gives the entry of that name another schedule or job.
 // Name has the characters of a kind. The job is of this queue and has no In, At or WithID. Whoever serves the
@@ -94,7 +97,7 @@ func tickAfter(plan schedule, t time.Time) int64 {
 }
 
 // Crons lists the cron entries, declared ones too, in no order, about n in a page (1 to 500; a page may have
-// none and not be the last). The first cursor is empty. An entry that changes meanwhile may come twice or not
+// none and not be the last). The first cursor is empty; one of another queue, or that was changed, is ErrInvalid. An entry that changes meanwhile may come twice or not
 // at all. Safe to repeat.
 func (q *Queue) Crons(ctx context.Context, cursor string, n int) (CronPage, error) {
 	if err := q.usable(); err != nil {
@@ -103,12 +106,17 @@ func (q *Queue) Crons(ctx context.Context, cursor string, n int) (CronPage, erro
 	if n < 1 || n > maxCronPage {
 		return CronPage{}, fmt.Errorf("%w: a page of %d cron entries: 1 to %d", ErrInvalid, n, maxCronPage)
 	}
-	if cursor == "" {
-		cursor = "0"
-	} else if !isNumber(cursor) {
-		return CronPage{}, fmt.Errorf("%w: %s is no cursor of cron entries", ErrInvalid, wire.Quote(cursor))
+	at := "0"
+	if cursor != "" {
+		var err error
+		if at, err = q.place(cronList, cursor); err != nil {
+			return CronPage{}, err
+		}
+		if !isScanCursor(at) {
+			return CronPage{}, q.noCursor(cronList, cursor)
+		}
 	}
-	entries, next, err := q.q.Crons(ctx, cursor, n)
+	entries, next, err := q.q.Crons(ctx, at, n)
 	if err != nil {
 		return CronPage{}, err
 	}
@@ -117,18 +125,9 @@ func (q *Queue) Crons(ctx context.Context, cursor string, n int) (CronPage, erro
 		page.Entries[i] = cronEntry(e)
 	}
 	if next != "0" {
-		page.Next = next
+		page.Next = q.cursor(cronList, next)
 	}
 	return page, nil
-}
-
-func isNumber(s string) bool {
-	for _, c := range s {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return s != ""
 }
 
 // RemoveCron removes an entry; the jobs that it has enqueued stay. ErrGone; ErrLocked for a declared one: take
@@ -208,10 +207,6 @@ func (q *Queue) noCron(name string, err error) error {
 	return err
 }
 
-// The wire's words of the policies.
-func missedWords() []string  { return []string{"skip", "once", "all"} }
-func overlapWords() []string { return []string{"allow", "skip"} }
-
 // cronDef writes a schedule and a job as an entry has them.
 func cronDef(c Cron, job Job) (scripts.CronDef, error) {
 	d := scripts.CronDef{
@@ -261,7 +256,7 @@ func cronOf(e scripts.CronEntry) Cron {
 func cronEntry(e scripts.CronEntry) CronEntry {
 	entry := CronEntry{
 		Name: e.Name, Kind: e.Kind, Cron: cronOf(e), LastID: ID(e.LastID), Paused: e.Paused, Declared: e.Refreshed > 0,
-		Fired: e.Fired, Skipped: e.Skipped, Missed: e.Misses,
+		TicksFired: e.Fired, TicksSkipped: e.Skipped, TicksMissed: e.Misses,
 	}
 	if e.Next > 0 && e.Next < scripts.Never {
 		entry.Next = time.UnixMilli(e.Next)

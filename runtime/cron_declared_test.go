@@ -99,7 +99,7 @@ func TestADeclaredEntryLivesWhileAWorkerBindsItsJob(t *testing.T) {
 		infos, log := make(chan emq.Info, 10), new(logbook)
 		stop := serve(t, s, time.Hour, log, nightly[nightlyA](infos))
 		eventually(t, "the entry is there", func() bool { return cronOf(t, s, "nightly").Declared })
-		if e := cronOf(t, s, "nightly"); e.Kind != "nightly" || e.Spec != "0 2 * * *" || e.TZ != "Europe/Berlin" || e.Cron.Missed != emq.RunOnce || e.Next.IsZero() {
+		if e := cronOf(t, s, "nightly"); e.Kind != "nightly" || e.Spec != "0 2 * * *" || e.TZ != "Europe/Berlin" || e.Missed != emq.RunOnce || e.Next.IsZero() {
 			t.Errorf("the entry is %+v", e)
 		}
 		refreshes(t, s)
@@ -133,7 +133,7 @@ func TestADeclaredEntryLivesWhileAWorkerBindsItsJob(t *testing.T) {
 		stop = serve(t, s, time.Hour, log, other(t))
 		put(t, s.Client, job{1}, emq.In(time.Millisecond))
 		eventually(t, "the pump has pumped", func() bool { return s.counts(t, "work").Totals["completed"] == 2 })
-		if e := cronOf(t, s, "nightly"); !e.Declared || e.Fired != 1 {
+		if e := cronOf(t, s, "nightly"); !e.Declared || e.TicksFired != 1 {
 			t.Errorf("after two hours beside a new pump: %+v", e)
 		}
 		stop()

@@ -105,7 +105,7 @@ func TestMissedTicksAfterAnOutage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if e := cronOf(t, s, name); e.Kind != "sweep" || e.Spec != "0 * * * *" || e.Cron.Missed != missed || e.Declared || !e.Next.Equal(hour.Add(time.Hour)) && s.now(t).Before(hour.Add(time.Hour)) {
+			if e := cronOf(t, s, name); e.Kind != "sweep" || e.Spec != "0 * * * *" || e.Missed != missed || e.Declared || !e.Next.Equal(hour.Add(time.Hour)) && s.now(t).Before(hour.Add(time.Hour)) {
 				t.Errorf("the new entry is %+v", e)
 			}
 			rewind(t, s, name, past)
@@ -142,10 +142,10 @@ func TestMissedTicksAfterAnOutage(t *testing.T) {
 				t.Errorf("all did not run for %v", at)
 			}
 		}
-		if e := cronOf(t, s, "once"); e.Fired != 1 || e.Missed != 3 || !e.Last.Equal(hour) {
+		if e := cronOf(t, s, "once"); e.TicksFired != 1 || e.TicksMissed != 3 || !e.Last.Equal(hour) {
 			t.Errorf("once: %+v", e)
 		}
-		if e := cronOf(t, s, "all"); e.Fired != 4 || e.Missed != 0 {
+		if e := cronOf(t, s, "all"); e.TicksFired != 4 || e.TicksMissed != 0 {
 			t.Errorf("all: %+v", e)
 		}
 		if f, m := seen.of(emq.EventTickFired), seen.of(emq.EventTickMissed); f < 5 || m < 1 {
@@ -181,7 +181,7 @@ func TestCronsArePausedResumedRunAndRemoved(t *testing.T) {
 		if info := n.all()[0]; !info.Tick.IsZero() || info.ID != r.ID {
 			t.Errorf("it ran as %+v", info)
 		}
-		if e := cronOf(t, s, "yearly"); !e.Paused || e.Fired != 0 {
+		if e := cronOf(t, s, "yearly"); !e.Paused || e.TicksFired != 0 {
 			t.Errorf("paused: %+v", e)
 		}
 		if err := q.ResumeCron(ctx, "yearly"); err != nil {
@@ -224,10 +224,10 @@ func TestOverlapAndUniqueKeysSkipTicks(t *testing.T) {
 			a, b := cronOf(t, s, "skips"), cronOf(t, s, "allows")
 			return a.Next.After(minute) && b.Next.After(minute)
 		})
-		if e := cronOf(t, s, "skips"); e.Fired != 1 || e.Skipped < 4 {
+		if e := cronOf(t, s, "skips"); e.TicksFired != 1 || e.TicksSkipped < 4 {
 			t.Errorf("skips: %+v", e)
 		}
-		if e := cronOf(t, s, "allows"); e.Fired < 5 || e.Skipped != 0 {
+		if e := cronOf(t, s, "allows"); e.TicksFired < 5 || e.TicksSkipped != 0 {
 			t.Errorf("allows: %+v", e)
 		}
 	})

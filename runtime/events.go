@@ -56,7 +56,7 @@ func (q *Queue) SetEvents(ctx context.Context, on bool) error {
 const mostEvents = 4096
 
 // Subscribe calls heard for each event of the queue, one after the other, until ctx ends; then it
-// returns nil. Events are told at most once, and only while SetEvents has switched them on: use them to
+// returns nil; the cause of a ctx that has ended before. Events are told at most once, and only while SetEvents has switched them on: use them to
 // show what happens, not to decide. After a cut connection it subscribes again and says so with
 // EventSubscribed, which also comes first.
 //
@@ -67,6 +67,9 @@ func (q *Queue) Subscribe(ctx context.Context, heard func(JobEvent)) error {
 	}
 	if heard == nil {
 		return fmt.Errorf("%w: Subscribe: the callback is nil", ErrInvalid)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("emq: subscribe: queue %s: nothing was heard: %w", q.name, context.Cause(ctx))
 	}
 	in := inbox{come: make(chan struct{}, 1), queue: q.name}
 	fault := make(chan error, 1)

@@ -246,6 +246,12 @@ func TestSubscribeRefusesWhatItCannotDo(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	why := errors.New("nobody looks any more")
+	over, end := context.WithCancelCause(t.Context())
+	end(why)
+	if err := client.Queue("sums").Subscribe(over, func(emq.JobEvent) { t.Error("something was heard") }); !errors.Is(err, why) {
+		t.Errorf("a context that has ended: %v", err)
+	}
 	p := startProxy(t, server.URL())
 	p.denying(func(words []string) bool { return strings.EqualFold(words[0], "SUBSCRIBE") })
 	denied, err := emq.Open(t.Context(), p.Proxy.URL(), emq.WithLogger(new(logbook).logger()))

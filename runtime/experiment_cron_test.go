@@ -79,8 +79,8 @@ func TestExperimentCronWhileProcessesDie(t *testing.T) {
 	random := rand.New(rand.NewPCG(23, 23))
 	kills, pumps := 0, 0
 	for seen := int64(0); seen < ticks; {
-		e.reached("the entry goes on", func() bool { return entry().Fired >= seen+5 })
-		seen = entry().Fired
+		e.reached("the entry goes on", func() bool { return entry().TicksFired >= seen+5 })
+		seen = entry().TicksFired
 		victim := random.IntN(len(workers))
 		holder, _ := e.raw.Do(t.Context(), e.raw.B().Get().Key("emq:{errands}:pump").Build()).ToString()
 		workers[victim].kill()
@@ -95,7 +95,7 @@ func TestExperimentCronWhileProcessesDie(t *testing.T) {
 	}
 	e.reached("what was fired has run", func() bool {
 		c := e.counts()
-		return c.Totals["completed"] == entry().Fired && c.Pending+c.Active+c.Scheduled == 0
+		return c.Totals["completed"] == entry().TicksFired && c.Pending+c.Active+c.Scheduled == 0
 	})
 	end, got := entry(), e.tolls()
 	for at := first; !at.After(end.Last); at = at.Add(tick) {
@@ -106,7 +106,7 @@ func TestExperimentCronWhileProcessesDie(t *testing.T) {
 	want := int64(end.Last.Sub(first)/tick) + 1
 	t.Logf("experiment 23: %d ticks of %v, %d of them in the journal, %d kills (%d found another pump at once), %d leases lapsed",
 		want, tick, len(got), kills, pumps, e.counts().Totals["reaped"])
-	if want < ticks || int64(len(got)) != want || end.Fired != want || end.Missed != 0 || end.Skipped != 0 {
+	if want < ticks || int64(len(got)) != want || end.TicksFired != want || end.TicksMissed != 0 || end.TicksSkipped != 0 {
 		t.Errorf("%d ticks have passed, the journal has %d from %v to %v, and the entry says %+v", want, len(got),
 			slices.Min(slices.Collect(maps.Keys(got))), slices.Max(slices.Collect(maps.Keys(got))), end)
 	}

@@ -16,7 +16,7 @@ import (
 // of 1 jobs run one after the other, in the order of their queue.
 //
 // It is a run like that of Run, and a worker runs once. It returns nil when it is idle, ErrPartialQueue
-// as Run does, and ErrShutdown if ctx has ended or Abort was called before that.
+// as Run does, and ErrShutdown if ctx has ended or Abort was called before that; with the cause of ctx if it has.
 func (w *Worker) RunUntilIdle(ctx context.Context) error {
 	var idle *idler
 	err := w.run(ctx, func(claims context.Context, front *sync.WaitGroup) <-chan struct{} {
@@ -31,6 +31,9 @@ func (w *Worker) RunUntilIdle(ctx context.Context) error {
 	case <-idle.reached():
 		return nil
 	default:
+		if ctx.Err() != nil {
+			return fmt.Errorf("%w: it was not idle yet: %w", ErrShutdown, context.Cause(ctx))
+		}
 		return fmt.Errorf("%w: it was not idle yet", ErrShutdown)
 	}
 }

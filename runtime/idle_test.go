@@ -143,8 +143,15 @@ func TestRunUntilIdleSaysThatItWasStopped(t *testing.T) {
 			stop()
 			return emq.Snooze(0) // there is always more to do
 		})
-		if err := w.RunUntilIdle(ctx); !errors.Is(err, emq.ErrShutdown) {
+		if err := w.RunUntilIdle(ctx); !errors.Is(err, emq.ErrShutdown) || !errors.Is(err, context.Canceled) {
 			t.Errorf("stopped: %v", err)
+		}
+		why := errors.New("the batch is over")
+		over, end := context.WithCancelCause(t.Context())
+		end(why)
+		w = newWorker(func(context.Context, job) error { return nil })
+		if err := w.RunUntilIdle(over); !errors.Is(err, emq.ErrShutdown) || !errors.Is(err, why) {
+			t.Errorf("stopped before it began: %v", err)
 		}
 		w = newWorker(func(context.Context, job) error {
 			w.Abort()

@@ -28,11 +28,12 @@ const (
 	// MaxLaneWeight is the largest weight of a lane.
 	MaxLaneWeight = 1000
 	maxLanePage   = 500
+	laneList      = "lanes"
 )
 
 // Lanes lists the lanes in which jobs wait or which have a weight, a limit or a pause of their own, in no
-// order, about n in a page (1 to 500; a page may have none and not be the last). The first cursor is empty; a
-// cursor of another queue is ErrInvalid. A lane that changes meanwhile may come twice or not at all. Safe
+// order, about n in a page (1 to 500; a page may have none and not be the last). The first cursor is empty; one of
+// another queue, or that was changed, is ErrInvalid. A lane that changes meanwhile may come twice or not at all. Safe
 // to repeat.
 func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, error) {
 	if err := q.usable(); err != nil {
@@ -43,11 +44,15 @@ func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, erro
 	}
 	at := scripts.LanesBegin
 	if cursor != "" {
-		parts := strings.Split(cursor, "/")
-		if len(parts) != 3 || parts[0] != q.name || !validLaneCursor(parts[1], parts[2]) {
-			return LanePage{}, fmt.Errorf("%w: %s is no cursor of the lanes of queue %s", ErrInvalid, wire.Quote(cursor), q.name)
+		place, err := q.place(laneList, cursor)
+		if err != nil {
+			return LanePage{}, err
 		}
-		at = scripts.LanesAt{Stage: parts[1], Cursor: parts[2]}
+		stage, scan, _ := strings.Cut(place, "/")
+		if !validLaneCursor(stage, scan) {
+			return LanePage{}, q.noCursor(laneList, cursor)
+		}
+		at = scripts.LanesAt{Stage: stage, Cursor: scan}
 	}
 	lanes, next, err := q.q.Lanes(ctx, at, n)
 	if err != nil {
@@ -58,7 +63,7 @@ func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, erro
 		page.Lanes[i] = Lane(l)
 	}
 	if next.Stage != "" {
-		page.Next = q.name + "/" + next.Stage + "/" + next.Cursor
+		page.Next = q.cursor(laneList, next.Stage+"/"+next.Cursor)
 	}
 	return page, nil
 }
@@ -66,7 +71,7 @@ func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, erro
 func validLaneCursor(stage, cursor string) bool {
 	switch stage {
 	case "ring", "paused", "glimit", "gweight":
-		return cursor != "" && strings.Trim(cursor, "0123456789") == ""
+		return isScanCursor(cursor)
 	}
 	return false
 }

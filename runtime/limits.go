@@ -11,7 +11,7 @@ import (
 )
 
 // Settings is how a whole queue is served, in all processes together. Zero is "not set", but for the caps
-// of the dead letters, which then have their defaults.
+// of the dead letters and the weight, which then have their defaults.
 type Settings struct {
 	Paused      bool          // its jobs wait until it is resumed
 	Concurrency int           // jobs that run at once; 0: no limit
@@ -22,6 +22,7 @@ type Settings struct {
 	DeadAge     time.Duration // how long they are kept; 90 days by default
 	CrashBudget int           // leases that a job may lose; 0: what each worker says
 	Events      bool          // what becomes of its jobs is published
+	FlatWeight  int           // the share of its jobs without a lane beside each lane, set by SetLaneWeight of ""; 1 by default
 }
 
 const (
@@ -57,6 +58,7 @@ func (q *Queue) Settings(ctx context.Context) (Settings, error) {
 		DeadAge:     ms(scripts.FieldDeadMs, defaultDeadAge),
 		CrashBudget: int(number(scripts.FieldCrashBudget, 0)),
 		Events:      set[scripts.FieldEvents] != "",
+		FlatWeight:  int(number(scripts.FlatWeight, 1)),
 	}, nil
 }
 

@@ -15,18 +15,18 @@ import (
 func TestLimitsOfAQueueAreSetReadAndTakenAway(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		ctx, q := t.Context(), s.Queue("work")
-		preset := emq.Settings{DeadJobs: 10_000, DeadAge: 90 * 24 * time.Hour}
+		preset := emq.Settings{DeadJobs: 10_000, DeadAge: 90 * 24 * time.Hour, FlatWeight: 1}
 		if got, err := q.Settings(ctx); err != nil || got != preset {
 			t.Errorf("nothing is set: %+v, %v", got, err)
 		}
 		for range 2 { // all are safe to repeat
 			if err := errors.Join(q.Pause(ctx), q.SetConcurrency(ctx, 7), q.SetRate(ctx, 50, time.Minute), q.SetMaxLength(ctx, 1000),
-				q.SetDeadCaps(ctx, 100, 36*time.Hour), q.SetCrashBudget(ctx, 2)); err != nil {
+				q.SetDeadCaps(ctx, 100, 36*time.Hour), q.SetCrashBudget(ctx, 2), q.SetLaneWeight(ctx, "", 5)); err != nil {
 				t.Fatal(err)
 			}
 			want := emq.Settings{
 				Paused: true, Concurrency: 7, Rate: 50, RatePer: time.Minute, MaxLength: 1000,
-				DeadJobs: 100, DeadAge: 36 * time.Hour, CrashBudget: 2,
+				DeadJobs: 100, DeadAge: 36 * time.Hour, CrashBudget: 2, FlatWeight: 5,
 			}
 			if got, err := q.Settings(ctx); err != nil || got != want {
 				t.Errorf("all is set: %+v, %v", got, err)
@@ -34,7 +34,7 @@ func TestLimitsOfAQueueAreSetReadAndTakenAway(t *testing.T) {
 		}
 		for range 2 {
 			if err := errors.Join(q.Resume(ctx), q.ClearConcurrency(ctx), q.ClearRate(ctx), q.ClearMaxLength(ctx),
-				q.ClearDeadCaps(ctx), q.ClearCrashBudget(ctx)); err != nil {
+				q.ClearDeadCaps(ctx), q.ClearCrashBudget(ctx), q.SetLaneWeight(ctx, "", 1)); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := q.Settings(ctx); err != nil || got != preset {

@@ -79,23 +79,17 @@ const (
 	Refused                 // it is not in the queue, and the call's error says why
 )
 
-func (s Status) String() string {
-	switch s {
-	case Enqueued:
-		return "enqueued"
-	case Stored:
-		return "stored"
-	case Duplicate:
-		return "duplicate"
-	case Conflict:
-		return "conflict"
-	case Replaced:
-		return "replaced"
-	case Refused:
-		return "refused"
-	}
-	return "unknown"
+func statusWords() []string {
+	return []string{"unknown", "enqueued", "stored", "duplicate", "conflict", "replaced", "refused"}
 }
+
+func (s Status) String() string { return wordOf("Status", statusWords(), s) }
+
+// MarshalText writes the text of String; what is no constant is ErrInvalid.
+func (s Status) MarshalText() ([]byte, error) { return textOf("status", statusWords(), s) }
+
+// UnmarshalText reads the text of String; anything else is ErrInvalid.
+func (s *Status) UnmarshalText(text []byte) error { return readWord("status", statusWords(), text, s) }
 
 // Receipt is the answer for one job of an enqueue.
 type Receipt struct {

@@ -130,25 +130,6 @@ type Cron struct {
 	Overlap Overlap
 }
 
-// Missed says what becomes of ticks at which no process was there to fire them.
-type Missed uint8
-
-// What becomes of missed ticks.
-const (
-	SkipMissed Missed = iota // they are dropped, once they are more than a minute late
-	RunOnce                  // the newest of them runs
-	RunAll                   // each of them runs
-)
-
-// Overlap says what becomes of a tick while the job of the entry's last tick still waits or runs.
-type Overlap uint8
-
-// What becomes of ticks that overlap.
-const (
-	AllowOverlap Overlap = iota // its job is enqueued all the same
-	SkipOverlap                 // it is skipped
-)
-
 // UniqueKey joins a kind and the texts of its unique fields into one key of at most 255 bytes.
 // Different parts give different keys.
 func UniqueKey(kind string, parts ...string) string { return wire.UniqueKey(kind, parts...) }

@@ -56,7 +56,7 @@ func realStore(t *testing.T, args ...string) *store {
 }
 
 // openClient opens a client that is closed when the test ends.
-func openClient(t *testing.T, url string, opts ...emq.ClientOption) *emq.Client {
+func openClient(t testing.TB, url string, opts ...emq.ClientOption) *emq.Client {
 	t.Helper()
 	client, err := emq.Open(t.Context(), url, append([]emq.ClientOption{emq.WithLogger(new(logbook).logger())}, opts...)...)
 	if err != nil {

@@ -37,7 +37,7 @@ func showCrons(ctx context.Context, queue *emq.Queue) error {
 			return err
 		}
 		for _, e := range page.Entries {
-			slog.Info("cron", "entry", e.Name, "next", e.Next, "last", e.Last, "paused", e.Paused, "missed", e.Missed)
+			slog.Info("cron", "entry", e.Name, "next", e.Next, "last", e.Last, "paused", e.Paused, "missed", e.TicksMissed)
 		}
 		if cursor = page.Next; cursor == "" {
 			return nil

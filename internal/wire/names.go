@@ -81,7 +81,7 @@ func CheckUnique(s string) error {
 // CheckLane tests the name of a lane.
 func CheckLane(s string) error {
 	if len(s) == 0 || len(s) > 255 || !printable(s) {
-		return &RuleError{"lane", s, "a lane has 1 to 255 bytes of UTF-8 without control characters"}
+		return &RuleError{"lane", s, "a lane has 1 to 255 bytes of UTF-8 without control or invisible characters"}
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func CheckLane(s string) error {
 // CheckHeader tests one header of a job.
 func CheckHeader(key, value string) error {
 	if len(key) == 0 || len(key) > 128 || !printable(key) {
-		return &RuleError{"header", key, "a header's name has 1 to 128 bytes of UTF-8 without control characters"}
+		return &RuleError{"header", key, "a header's name has 1 to 128 bytes of UTF-8 without control or invisible characters"}
 	}
 	if len(value) > 4096 || !utf8.ValidString(value) {
 		return &RuleError{"header " + Quote(key), value, "a header's value has at most 4096 bytes of UTF-8"}
@@ -97,12 +97,14 @@ func CheckHeader(key, value string) error {
 	return nil
 }
 
+// printable tells whether a text shows all that it is: no control characters, none that turn the direction of
+// the text, join it or have no width (Cf), and no separators of lines and paragraphs.
 func printable(s string) bool {
 	if !utf8.ValidString(s) {
 		return false
 	}
 	for _, r := range s {
-		if unicode.IsControl(r) {
+		if unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			return false
 		}
 	}

@@ -54,7 +54,8 @@ func TestHostileNames(t *testing.T) {
 }
 
 func TestHostileLanesAndHeaders(t *testing.T) {
-	bad := []string{"", "a\x00b", "a\nb", "\x7f", "a\u0085b", "\xff\xfe", strings.Repeat("a", 256), strings.Repeat("é", 128)}
+	bad := []string{"", "a\x00b", "a\nb", "\x7f", "a\u0085b", "\xff\xfe", "a\u2028b", "a\u2029b", "a\u202eb", "a\u2066b", "a\u200fb",
+		"a\u200bb", "a\u200db", "a\u2060b", "a\ufeffb", "a\u00adb", "a\U000e0041b", strings.Repeat("a", 256), strings.Repeat("é", 128)}
 	good := []string{"a", "{tenant}:42", "Zürich", "a b", strings.Repeat("a", 128)}
 	for _, lane := range bad {
 		if wire.CheckLane(lane) == nil {

@@ -1,6 +1,10 @@
 package scripts
 
-import "context"
+import (
+	"context"
+
+	"github.com/redis/rueidis"
+)
 
 // Fields of meta that say how a queue is served.
 const (
@@ -13,6 +17,8 @@ const (
 	FieldDeadMs      = "dead_ms"
 	FieldCrashBudget = "crash_budget"
 	FieldEvents      = "events"
+
+	FlatWeight = "flat_weight" // the weight of the jobs without a lane, which is no field of meta but is read with them
 )
 
 func settingFields() []string {
@@ -26,13 +32,18 @@ func (q *Queue) Set(ctx context.Context, pairs ...string) error {
 	return q.wrap("set "+pairs[0], "", q.run(ctx, c).Error())
 }
 
-// Settings reads the fields that are set. Safe to repeat.
+// Settings reads the fields that are set, and the FlatWeight. Safe to repeat.
 func (q *Queue) Settings(ctx context.Context) (map[string]string, error) {
 	fields := settingFields()
 	// Pinned: see Counts.
 	cmd := q.client.B().Hmget().Key(q.keys.Fixed("meta")).Field(fields...).Build().Pin()
-	values, err := q.client.Do(ctx, cmd).ToArray()
+	answers := q.client.DoMulti(ctx, cmd, q.client.B().Hget().Key(q.keys.Fixed("gweight")).Field("").Build().Pin())
+	values, err := answers[0].ToArray()
 	if err != nil {
+		return nil, q.wrap("settings", "", err)
+	}
+	weight, err := answers[1].ToString()
+	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, q.wrap("settings", "", err)
 	}
 	set := make(map[string]string)
@@ -40,6 +51,9 @@ func (q *Queue) Settings(ctx context.Context) (map[string]string, error) {
 		if s := text(v); s != "" {
 			set[fields[i]] = s
 		}
+	}
+	if weight != "" {
+		set[FlatWeight] = weight
 	}
 	return set, nil
 }
