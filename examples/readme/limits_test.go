@@ -63,7 +63,7 @@ func TestTheLimitsOfTheDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	settings, err := queue.Settings(t.Context())
-	want := emq.Settings{Concurrency: 40, Rate: 600, RatePer: time.Minute, MaxLength: 100_000, DeadJobs: 5000, DeadAge: 30 * 24 * time.Hour, CrashBudget: 3}
+	want := emq.Settings{Concurrency: 40, Rate: 600, RatePer: time.Minute, MaxLength: 100_000, DeadJobs: 5000, DeadAge: 30 * 24 * time.Hour, CrashBudget: 3, FlatWeight: 1}
 	if err != nil || settings != want {
 		t.Errorf("%+v, %v", settings, err)
 	}
