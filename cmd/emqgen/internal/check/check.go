@@ -38,8 +38,7 @@ func job(p *model.Package, j *model.Job, diags *diag.List) {
 	}
 	members(p, j, diags)
 	embedsJob(p, j, diags)
-	lockByValue(p, j, diags)
-	encodable(p, j.Type, diags)
+	encodable(p, j.Type, lockByValue(p, j, diags), diags)
 	keys(p, j, diags)
 	cron(p, j, diags)
 }

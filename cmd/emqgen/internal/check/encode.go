@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/token"
 	"go/types"
+	"strings"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
@@ -16,7 +17,21 @@ type walker struct {
 	diags *diag.List
 	code  diag.Code // of every fault, or 0 for each its own
 	pos   token.Position
-	seen  map[visit]bool
+	locks map[*types.Var]bool // fields of which it is said that they hold a lock
+
+	field *types.Var // of the package, that is looked at
+	base  string     // the way to it
+	// Each field of the package is looked at by itself, so that the second use of a bad type is also
+	// found; structs of the package are looked at once, since their faults have places of their own.
+	here, walked map[visit]bool
+	said         map[report]bool
+}
+
+// report is a fault at a field, however it was reached.
+type report struct {
+	field      *types.Var
+	code       diag.Code
+	below, why string
 }
 
 // visit is a type on one way: what is behind a pointer is addressable, and methods on pointers count.
@@ -26,29 +41,41 @@ type visit struct {
 }
 
 // encodable checks the payload of a job or of an old version.
-func encodable(p *model.Package, t *types.Named, diags *diag.List) {
+func encodable(p *model.Package, t *types.Named, locks map[*types.Var]bool, diags *diag.List) {
 	if t.TypeParams() != nil {
 		return // refused as a whole
 	}
-	w := &walker{pkg: p, diags: diags, pos: p.Place(t.Obj().Pos()), seen: map[visit]bool{}}
+	w := newWalker(p, p.Place(t.Obj().Pos()), diags)
+	w.locks = locks
 	w.walk(t, t.Obj().Name(), false)
 }
 
-func (w *walker) fault(code diag.Code, hint, format string, args ...any) {
+func newWalker(p *model.Package, pos token.Position, diags *diag.List) *walker {
+	return &walker{pkg: p, diags: diags, pos: pos, here: map[visit]bool{}, walked: map[visit]bool{}, said: map[report]bool{}}
+}
+
+// fault reports what is wrong at a path, once for each field.
+func (w *walker) fault(code diag.Code, hint, path, format string, args ...any) {
+	why := fmt.Sprintf(format, args...)
+	r := report{w.field, code, strings.TrimPrefix(path, w.base), why}
+	if w.said[r] {
+		return
+	}
+	w.said[r] = true
 	if w.code != 0 {
 		code = w.code
 	}
-	w.diags.Errorf(w.pos, code, hint, format, args...)
+	w.diags.Errorf(w.pos, code, hint, "%s: %s", path, why)
 }
 
 // walk checks a value of type t at a path like Job.Lines[].Amount.
 func (w *walker) walk(t types.Type, path string, addressable bool) {
 	t = types.Unalias(t)
-	if w.seen[visit{t, addressable}] {
+	if w.here[visit{t, addressable}] {
 		return
 	}
-	w.seen[visit{t, addressable}] = true
-	if w.own(t, path, addressable) {
+	w.here[visit{t, addressable}] = true
+	if w.own(t, path, addressable) || w.synchronizes(t, path) {
 		return
 	}
 	switch u := t.Underlying().(type) {
@@ -71,7 +98,7 @@ func (w *walker) walk(t types.Type, path string, addressable bool) {
 	case *types.Struct:
 		w.structFields(t, u, path, addressable)
 	case *types.Chan, *types.Signature:
-		w.fault(diag.CannotEncode, "leave it out of the payload, or give its type MarshalJSON and UnmarshalJSON", "%s: %s cannot be encoded", path, w.text(t))
+		w.fault(diag.CannotEncode, "leave it out of the payload, or give its type MarshalJSON and UnmarshalJSON", path, "%s cannot be encoded", w.text(t))
 	}
 }
 
@@ -90,19 +117,15 @@ func (w *walker) own(t types.Type, path string, addressable bool) bool {
 			continue
 		case to == payload.Promoted || back == payload.Promoted && to == payload.None:
 			if _, isStruct := t.Underlying().(*types.Struct); isStruct && !sameAsEmbedded(t) {
-				v := embeddedBy(t, "Marshal"+form)
-				outer := w.pos
-				w.at(v, outer)
-				w.fault(diag.Swallowed, "make it a field with a name", "%s: the embedded %s brings Marshal%s with it, and every other field of %s is lost", path, v.Name(), form, w.text(t))
-				w.pos = outer
+				w.swallowed(t, form, path)
 			}
 		case to == payload.None:
-			w.fault(diag.NoWayBack, "declare both or neither", "%s: %s has Unmarshal%s, but not Marshal%s", path, w.text(t), form, form)
+			w.fault(diag.NoWayBack, "declare both or neither", path, "%s has Unmarshal%s, but not Marshal%s", w.text(t), form, form)
 		case back == payload.None:
-			w.fault(diag.NoWayBack, "declare both or neither", "%s: %s has Marshal%s, but not Unmarshal%s: it would not come back", path, w.text(t), form, form)
+			w.fault(diag.NoWayBack, "declare both or neither", path, "%s has Marshal%s, but not Unmarshal%s: it would not come back", w.text(t), form, form)
 		case to == payload.Pointer && !addressable:
-			w.fault(diag.PointerMethod, "declare it on the value, or make the field a pointer",
-				"%s: Marshal%s of %s is declared on the pointer, and encoding/json does not call it on a value", path, form, w.text(t))
+			w.fault(diag.PointerMethod, "declare it on the value, or make the field a pointer", path,
+				"Marshal%s of %s is declared on the pointer, and encoding/json does not call it on a value", form, w.text(t))
 		}
 		return true
 	}
@@ -117,9 +140,18 @@ func (w *walker) misfits(t types.Type, path string) (found bool) {
 		if fn.Pkg() != w.pkg.Types {
 			hint += "; if it is not yours, take another type, or wrap it in one of your own with MarshalJSON and UnmarshalJSON"
 		}
-		w.fault(diag.BadSignature, hint, "%s: encoding/json does not call %s of %s%s", path, fn.Name(), w.text(t), payload.SignatureOf(fn, w.pkg.Types))
+		w.fault(diag.BadSignature, hint, path, "encoding/json does not call %s of %s%s", fn.Name(), w.text(t), payload.SignatureOf(fn, w.pkg.Types))
 	}
 	return found
+}
+
+// swallowed reports, at the embedded field, that its encoding is that of the whole struct.
+func (w *walker) swallowed(t types.Type, form, path string) {
+	v := embeddedBy(t, "Marshal"+form)
+	pos, field, base := w.pos, w.field, w.base
+	w.at(v, v, path, pos)
+	w.fault(diag.Swallowed, "make it a field with a name", path, "the embedded %s brings Marshal%s with it, and every other field of %s is lost", v.Name(), form, w.text(t))
+	w.pos, w.field, w.base = pos, field, base
 }
 
 // embeddedBy is the embedded field of a struct that a method comes by.
@@ -138,9 +170,9 @@ func (w *walker) basic(b *types.Basic, path string) {
 	switch {
 	case b.Kind() == types.Invalid && w.pkg.Unresolved: // reported by the type checker
 	case b.Kind() == types.Invalid:
-		w.fault(diag.Unresolved, "", "%s: its type is not known", path)
+		w.fault(diag.Unresolved, "", path, "its type is not known")
 	case b.Info()&types.IsComplex != 0, b.Kind() == types.UnsafePointer:
-		w.fault(diag.CannotEncode, "leave it out of the payload", "%s: %s cannot be encoded", path, b)
+		w.fault(diag.CannotEncode, "leave it out of the payload", path, "%s cannot be encoded", b)
 	}
 }
 
@@ -156,45 +188,78 @@ func (w *walker) mapKey(m *types.Map, path string) {
 	if payload.Method(key, "MarshalText") == payload.Value && payload.Method(key, "UnmarshalText") != payload.None {
 		return
 	}
-	w.fault(diag.CannotEncode, "use text or whole numbers as keys, or a type with MarshalText and UnmarshalText",
-		"%s: a map with keys of type %s cannot be encoded", path, w.text(key))
+	w.fault(diag.CannotEncode, "use text or whole numbers as keys, or a type with MarshalText and UnmarshalText", path,
+		"a map with keys of type %s cannot be encoded", w.text(key))
 }
 
 func (w *walker) iface(t types.Type, u *types.Interface, path string) {
 	if u.Empty() {
-		w.fault(diag.AnyValue, "use a struct, or json.RawMessage and decode it in the handler",
-			"%s: %s does not come back as it was (numbers become float64, structs become maps)", path, w.text(t))
+		w.fault(diag.AnyValue, "use a struct, or json.RawMessage and decode it in the handler", path,
+			"%s does not come back as it was (numbers become float64, structs become maps)", w.text(t))
 		return
 	}
-	w.fault(diag.NoWayBack, "use a concrete type, or one with its own UnmarshalJSON", "%s: the interface %s can be encoded, but not decoded", path, w.text(t))
+	w.fault(diag.NoWayBack, "use a concrete type, or one with its own UnmarshalJSON", path, "the interface %s can be encoded, but not decoded", w.text(t))
 }
 
 func (w *walker) structFields(t types.Type, st *types.Struct, path string, addressable bool) {
+	if key := (visit{t, addressable}); w.ofPackage(st) {
+		if w.walked[key] {
+			return
+		}
+		w.walked[key] = true
+	}
 	fields, faults := payload.Fields(st)
-	outer := w.pos
+	outer, above, base, here := w.pos, w.field, w.base, w.here
 	for _, f := range w.ours(t, faults) {
-		w.at(f.Var, outer)
-		w.fault(f.Code, f.Hint, "%s: %s", path+"."+f.Var.Name(), f.Text)
+		name := f.Var.Name()
+		if f.Outer != f.Var {
+			name = f.Outer.Name() + "." + name
+		}
+		w.at(f.Var, f.Outer, path, outer)
+		lost := f.Code == diag.FieldLost || f.Code == diag.DashUnmarked
+		if lost && (w.locks[f.Var] || w.locks[f.Outer] && f.Var.Pkg() != w.pkg.Types) {
+			continue // it is a lock, which has been said
+		}
+		if f.Other != nil && f.Other.Pkg() == w.pkg.Types {
+			f.Text += " (the other is at " + diag.Place(w.pkg.Place(f.Other.Pos()), w.pkg.From) + ")"
+		}
+		w.fault(f.Code, f.Hint, path+"."+name, "%s", f.Text)
 	}
 	for _, f := range fields {
-		w.at(f.Var, outer)
+		w.field, w.base, w.here = above, base, here
+		if w.at(f.Var, f.Outer, path, outer) {
+			w.here = map[visit]bool{}
+		}
 		w.walk(f.Var.Type(), path+"."+f.Name, addressable || f.ByPointer)
 	}
-	w.pos = outer
+	w.pos, w.field, w.base, w.here = outer, above, base, here
 }
 
-// ours leaves out what the author of another package has said on purpose, and states its lost fields
-// once, with what can be done from here.
+// ofPackage says whether the fields of a struct are declared in the package itself.
+func (w *walker) ofPackage(st *types.Struct) bool {
+	return st.NumFields() > 0 && st.Field(0).Pkg() == w.pkg.Types
+}
+
+// ours leaves out what the author of another package has said on purpose, and states the lost fields
+// of each type once, with what can be done from here.
 func (w *walker) ours(t types.Type, faults []payload.Fault) (kept []payload.Fault) {
-	lost := false
+	lost := map[*types.Var]bool{}
 	for _, f := range faults {
 		if f.Var.Pkg() != w.pkg.Types {
+			owner := t
+			if f.Outer != f.Var {
+				owner = f.Outer.Type()
+			}
+			of := f.Outer
+			if of == f.Var {
+				of = nil
+			}
 			switch {
-			case f.Code == diag.DashUnmarked, f.Code == diag.FieldLost && (lost || opaque(t)):
+			case f.Code == diag.DashUnmarked, f.Code == diag.FieldLost && (lost[of] || opaque(owner)):
 				continue
 			case f.Code == diag.FieldLost:
-				lost = true
-				f.Hint = `use another type, such as text; or give one of your own MarshalJSON and UnmarshalJSON; or, if ` + w.text(t) + ` is yours, add emq:"-"`
+				lost[of] = true
+				f.Hint = `use another type, such as text; or give one of your own MarshalJSON and UnmarshalJSON; or, if ` + w.text(owner) + ` is yours, add emq:"-"`
 			}
 		}
 		kept = append(kept, f)
@@ -208,12 +273,37 @@ func opaque(t types.Type) bool {
 	return obj != nil
 }
 
-// at moves to a field that lies in the package itself; for others the field above stays the place.
-func (w *walker) at(v *types.Var, outer token.Position) {
+// at moves to a field, or to that by which it is embedded, if one lies in the package itself; for
+// others the field above stays the place.
+func (w *walker) at(v, embedded *types.Var, path string, outer token.Position) bool {
 	w.pos = outer
-	if v.Pkg() == w.pkg.Types && v.Pos().IsValid() && w.code == 0 {
+	if v.Pkg() != w.pkg.Types {
+		v = embedded
+	}
+	if v.Pkg() != w.pkg.Types || !v.Pos().IsValid() {
+		return false
+	}
+	w.field, w.base = v, path
+	if w.code == 0 {
 		w.pos = w.pkg.Place(v.Pos())
 	}
+	return true
+}
+
+// synchronizes deals with the types of sync and sync/atomic, which hold nothing that is encoded; it
+// answers true for them.
+func (w *walker) synchronizes(t types.Type, path string) bool {
+	named, ok := t.(*types.Named)
+	if !ok || named.Obj().Pkg() == nil || types.IsInterface(t) {
+		return false
+	}
+	if p := named.Obj().Pkg().Path(); p != "sync" && p != "sync/atomic" {
+		return false
+	}
+	if !w.locks[w.field] {
+		w.fault(diag.CannotEncode, `leave it out of the payload: json:"-" emq:"-"`, path, "%s is not encoded", w.text(t))
+	}
+	return true
 }
 
 func (w *walker) text(t types.Type) string { return payload.TypeString(t, w.pkg.Types) }
@@ -224,21 +314,25 @@ func isByte(t types.Type) bool {
 }
 
 // lockByValue refuses payloads that hold a lock: they are copied all the time, and go vet says so in
-// the generated file.
-func lockByValue(p *model.Package, j *model.Job, diags *diag.List) {
+// the generated file. It answers the fields that do.
+func lockByValue(p *model.Package, j *model.Job, diags *diag.List) map[*types.Var]bool {
+	locks := map[*types.Var]bool{}
 	st, ok := j.Type.Underlying().(*types.Struct)
 	if !ok {
-		return
+		return locks
 	}
 	for v := range st.Fields() {
-		if lock := lockIn(v.Type(), v.Name(), map[types.Type]bool{}); lock != "" {
+		if lock := lockIn(v.Type(), v.Name(), map[types.Type]bool{}, locks); lock != "" {
+			locks[v] = true
 			diags.Errorf(p.Place(v.Pos()), diag.Lock, "use a pointer", "%s: a lock by value, and payloads are copied", fmt.Sprintf("%s.%s", j.Name, lock))
 		}
 	}
+	return locks
 }
 
-// lockIn is the path to a lock that a value holds; it is empty if there is none.
-func lockIn(t types.Type, path string, seen map[types.Type]bool) string {
+// lockIn is the path to a lock that a value holds, the fields of which go to way; it is empty if there
+// is none.
+func lockIn(t types.Type, path string, seen map[types.Type]bool, way map[*types.Var]bool) string {
 	t = types.Unalias(t)
 	if seen[t] {
 		return ""
@@ -254,12 +348,13 @@ func lockIn(t types.Type, path string, seen map[types.Type]bool) string {
 			if v.Name() != "_" { // what forbids copies is most often a field without a name
 				inner += "." + v.Name()
 			}
-			if lock := lockIn(v.Type(), inner, seen); lock != "" {
+			if lock := lockIn(v.Type(), inner, seen, way); lock != "" {
+				way[v] = true
 				return lock
 			}
 		}
 	case *types.Array:
-		return lockIn(u.Elem(), path+"[]", seen)
+		return lockIn(u.Elem(), path+"[]", seen, way)
 	}
 	return ""
 }

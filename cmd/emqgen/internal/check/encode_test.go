@@ -86,7 +86,7 @@ func TestWhatIsAcceptedComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawShape(t, pkg, 3)
 		var diags diag.List
-		w := &walker{pkg: &model.Package{Types: pkg, Fset: token.NewFileSet()}, diags: &diags, seen: map[visit]bool{}}
+		w := newWalker(&model.Package{Types: pkg, Fset: token.NewFileSet()}, token.Position{}, &diags)
 		w.walk(s.model, "X", false)
 		value := reflect.New(s.real)
 		fill(value.Elem())

@@ -83,7 +83,7 @@ func versions(p *model.Package, j *model.Job, diags *diag.List) {
 		}
 		if old.Type != nil {
 			upgrade(p, j, old, diags)
-			encodable(p, old.Type, diags)
+			encodable(p, old.Type, nil, diags)
 		}
 	}
 }
@@ -116,8 +116,9 @@ func result(p *model.Package, j *model.Job, diags *diag.List) {
 	if j.Returns == nil {
 		return
 	}
-	w := &walker{pkg: p, diags: diags, code: diag.BadResult, pos: j.Result.Pos, seen: map[visit]bool{}}
-	w.walk(j.Returns, payload.TypeString(j.Returns, p.Types), false)
+	w := newWalker(p, j.Result.Pos, diags)
+	w.code = diag.BadResult
+	w.walk(j.Returns, "result", false)
 	if name := unexportedPart(j.Returns); name != "" {
 		diags.Errorf(j.Result.Pos, diag.BadResult, "begin its name with a capital letter", "result: %s is not exported, so that handlers of other packages could not name it", name)
 	}

@@ -39,7 +39,9 @@ func Check(ctx context.Context, cfg Config, pkgs []*Package, roots []Roots) ([][
 		if _, err := c.Import(p.Path); err != nil {
 			return nil, nil, err
 		}
-		spans[i] = c.sources[p.Path].reach.spans
+		reach := c.sources[p.Path].reach
+		p.TypeErrors = append(p.TypeErrors, reach.ofC...)
+		spans[i] = reach.spans
 	}
 	if endless := c.endless(); len(endless) > 0 {
 		return nil, endless, nil

@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,7 +23,8 @@ type reach struct {
 	seen   map[string]bool
 	needs  map[string]map[string]bool // import path to the names wanted of it
 	spans  []Span
-	strict bool // every import of a file that names something we cannot place
+	ofC    []types.Error // types of C that payloads name
+	strict bool          // every import of a file that names something we cannot place
 }
 
 type declared struct {
@@ -87,6 +89,9 @@ func (r *reach) node(f *File, n ast.Node) {
 		case *ast.SelectorExpr:
 			if x, ok := n.X.(*ast.Ident); ok {
 				r.qualified(f, x.Name, n.Sel.Name)
+				if x.Name == "C" && importsC(f) {
+					r.ofC = append(r.ofC, types.Error{Fset: r.pkg.Fset, Pos: n.Pos(), Msg: "C." + n.Sel.Name + " is a type of C, and no two systems agree on those. Use a type of Go, such as int32 or string"})
+				}
 				return false
 			}
 		case *ast.Ident:
@@ -117,6 +122,10 @@ func (r *reach) qualified(f *File, x, name string) {
 			r.need(importPath(imp), name)
 		}
 	}
+}
+
+func importsC(f *File) bool {
+	return slices.ContainsFunc(f.AST.Imports, func(imp *ast.ImportSpec) bool { return importPath(imp) == "C" })
 }
 
 // dotted needs the dot imports of a file, of which a name may come.

@@ -17,6 +17,19 @@ type Fault struct {
 	Var        *types.Var
 	Code       diag.Code
 	Hint, Text string
+	Outer      *types.Var // the field of the struct itself: Var, or the embedded one that it came by
+	Other      *types.Var // the second of a clash
+}
+
+func fault(v *types.Var, code diag.Code, hint, text string) Fault {
+	return Fault{Var: v, Code: code, Hint: hint, Text: text, Outer: v}
+}
+
+// clash is a fault of two fields.
+func clash(v, outer, other *types.Var, format string, args ...any) Fault {
+	f := fault(v, diag.SameJSONName, "give each its own name with a json tag", fmt.Sprintf(format, args...))
+	f.Outer, f.Other = outer, other
+	return f
 }
 
 // level is a struct to look into, with the way to it.
@@ -37,7 +50,7 @@ func Fields(st *types.Struct) ([]*model.Field, []Fault) {
 	for levels := []level{{st: st}}; len(levels) > 0; {
 		var next []level
 		for _, l := range levels {
-			if l.typ != nil && seen[l.typ] {
+			if l.typ != nil && (seen[l.typ] || l.st == st) { // encoding/json takes a struct up once, the first time
 				continue
 			}
 			fields, below, bad := l.read()
@@ -75,21 +88,24 @@ func (l level) read() (fields []*model.Field, below []level, faults []Fault) {
 		dropped := jsonTag(f, tag)
 		inner, byPointer := embedded(v)
 		if inner != nil && !dropped && byPointer && !v.Exported() {
-			faults = append(faults, Fault{v, diag.NoWayBack, "embed it by value, or export its type",
-				"encoding/json cannot fill an embedded pointer to an unexported struct"})
+			faults = append(faults, fault(v, diag.NoWayBack, "embed it by value, or export its type",
+				"encoding/json cannot fill an embedded pointer to an unexported struct"))
 		}
 		switch {
 		case inner != nil && !dropped && !f.Tagged:
-			below = append(below, level{types.Unalias(v.Type()), inner, f.Index, l.byPointer || byPointer, f.Outer})
+			below = append(below, level{pointee(v.Type()), inner, f.Index, l.byPointer || byPointer, f.Outer})
 		case dropped || !v.Exported() && inner == nil: // an embedded struct may be unexported
 			faults = append(faults, lost(f, dropped, left)...)
 		case left:
-			faults = append(faults, Fault{v, diag.EmqTag, `add json:"-", or drop the tag`, `emq:"-" says that the field is left out, but encoding/json writes it`})
+			faults = append(faults, fault(v, diag.EmqTag, `add json:"-", or drop the tag`, `emq:"-" says that the field is left out, but encoding/json writes it`))
 		default:
 			_, pointer := types.Unalias(v.Type()).(*types.Pointer)
 			f.Optional = f.Optional || pointer
 			fields = append(fields, f)
 		}
+	}
+	for i, f := range faults {
+		faults[i].Outer = cmp.Or(l.outer, f.Var)
 	}
 	return fields, below, faults
 }
@@ -98,14 +114,23 @@ func (l level) read() (fields []*model.Field, below []level, faults []Fault) {
 func lost(f *model.Field, dropped, left bool) []Fault {
 	switch {
 	case f.Lane || f.Unique:
-		return []Fault{{f.Var, diag.TagIgnored, "lane and unique fields are part of the payload", "a lane or unique field that is not encoded"}}
+		return []Fault{fault(f.Var, diag.TagIgnored, "lane and unique fields are part of the payload", "a lane or unique field that is not encoded")}
 	case left:
 		return nil
 	case dropped && f.Var.Exported():
-		return []Fault{{f.Var, diag.DashUnmarked, `if that is meant, add emq:"-"`, `json:"-": the handler never sees this field`}}
+		return []Fault{fault(f.Var, diag.DashUnmarked, `if that is meant, add emq:"-"`, `json:"-": the handler never sees this field`)}
 	}
-	return []Fault{{f.Var, diag.FieldLost, `export it, or add emq:"-" if it is meant to be left out`,
-		"an unexported field is not encoded: the handler never sees it"}}
+	return []Fault{fault(f.Var, diag.FieldLost, `export it, or add emq:"-" if it is meant to be left out`,
+		"an unexported field is not encoded: the handler never sees it")}
+}
+
+// pointee is a type, or what it points to.
+func pointee(t types.Type) types.Type {
+	t = types.Unalias(t)
+	if p, ok := t.(*types.Pointer); ok {
+		return types.Unalias(p.Elem())
+	}
+	return t
 }
 
 // embedded is the struct that a field embeds, directly or by pointer.
@@ -144,18 +169,25 @@ func dominant(all []*model.Field) (visible []*model.Field, faults []Fault) {
 		first, second := same[0], same[1]
 		if len(first.Index) == len(second.Index) && rank(first) == rank(second) {
 			for _, f := range same[1:] {
-				faults = append(faults, Fault{f.Var, diag.SameJSONName, "give each its own name with a json tag",
-					fmt.Sprintf("fields %s and %s are both %q in JSON, and encoding/json drops both without an error", first.Name, f.Name, name)})
+				faults = append(faults, clash(f.Var, f.Outer, first.Var,
+					"fields %s and %s are both %q in JSON, and encoding/json drops both without an error", selector(first), selector(f), name))
 			}
 			continue
 		}
 		visible = append(visible, first)
 		for _, f := range same[1:] {
-			faults = append(faults, Fault{f.Outer, diag.SameJSONName, "give each its own name with a json tag",
-				fmt.Sprintf("field %s is hidden by %s: both are %q in JSON", f.Name, first.Name, name)})
+			faults = append(faults, clash(f.Outer, f.Outer, first.Var, "field %s is hidden by %s: both are %q in JSON", selector(f), selector(first), name))
 		}
 	}
 	return visible, faults
+}
+
+// selector is a field as Go code may name it, with the embedded field that it came by.
+func selector(f *model.Field) string {
+	if f.Outer != f.Var {
+		return f.Outer.Name() + "." + f.Name
+	}
+	return f.Name
 }
 
 func rank(f *model.Field) int {

@@ -16,7 +16,7 @@ import (
 // tagFaults says what encoding/json would ignore in a tag without a word.
 func tagFaults(v *types.Var, tag string) []Fault {
 	if why := tagSyntax(tag); why != "" {
-		return []Fault{{v, diag.TagSyntax, `write key:"value" pairs with one blank between them`, fmt.Sprintf("the tag `%s` is not read at all: %s", tag, why)}}
+		return []Fault{fault(v, diag.TagSyntax, `write key:"value" pairs with one blank between them`, fmt.Sprintf("the tag `%s` is not read at all: %s", tag, why))}
 	}
 	faults := keysTwice(v, tag)
 	value := reflect.StructTag(tag).Get("json")
@@ -25,8 +25,8 @@ func tagFaults(v *types.Var, tag string) []Fault {
 	}
 	name, options, _ := strings.Cut(value, ",")
 	if name != "" && !validName(name) {
-		faults = append(faults, Fault{v, diag.TagSyntax, "use letters, digits and punctuation other than quotes and commas",
-			fmt.Sprintf("encoding/json ignores the name %q", name)})
+		faults = append(faults, fault(v, diag.TagSyntax, "use letters, digits and punctuation other than quotes and commas",
+			fmt.Sprintf("encoding/json ignores the name %q", name)))
 	}
 	known := []string{"omitempty", "omitzero", "string"}
 	all := strings.Split(options, ",")
@@ -34,12 +34,12 @@ func tagFaults(v *types.Var, tag string) []Fault {
 		switch {
 		case opt == "":
 		case slices.Contains(all[:i], opt):
-			faults = append(faults, Fault{v, diag.TagTwice, "", fmt.Sprintf("the tag json:%q says %s twice", value, opt)})
+			faults = append(faults, fault(v, diag.TagTwice, "", fmt.Sprintf("the tag json:%q says %s twice", value, opt)))
 		case !slices.Contains(known, opt):
-			faults = append(faults, Fault{v, diag.JSONOption, diag.Suggest(opt, known), fmt.Sprintf("encoding/json ignores the option %q", opt)})
+			faults = append(faults, fault(v, diag.JSONOption, diag.Suggest(opt, known), fmt.Sprintf("encoding/json ignores the option %q", opt)))
 		case opt == "string" && !quotable(v.Type()):
-			faults = append(faults, Fault{v, diag.JSONOption, "it is for numbers, strings and bools",
-				fmt.Sprintf(`encoding/json ignores the option "string" on a %s`, TypeString(v.Type(), v.Pkg()))})
+			faults = append(faults, fault(v, diag.JSONOption, "it is for numbers, strings and bools",
+				fmt.Sprintf(`encoding/json ignores the option "string" on a %s`, TypeString(v.Type(), v.Pkg()))))
 		}
 	}
 	return faults
@@ -51,7 +51,7 @@ func keysTwice(v *types.Var, tag string) (faults []Fault) {
 	keys := tagKeys(tag)
 	for i, key := range keys {
 		if (key == "json" || key == "emq") && slices.Index(keys, key) < i {
-			faults = append(faults, Fault{v, diag.TagTwice, "write one, with commas between its words", fmt.Sprintf("the tag `%s` has the key %s twice, and only the first is read", tag, key)})
+			faults = append(faults, fault(v, diag.TagTwice, "write one, with commas between its words", fmt.Sprintf("the tag `%s` has the key %s twice, and only the first is read", tag, key)))
 		}
 	}
 	return faults
@@ -167,14 +167,14 @@ func emqTag(f *model.Field, tag string) (left bool, faults []Fault) {
 	if !ok {
 		return false, nil
 	}
-	fault := func(code diag.Code, hint, format string, args ...any) {
-		faults = append(faults, Fault{f.Var, code, hint, fmt.Sprintf(format, args...)})
+	add := func(code diag.Code, hint, format string, args ...any) {
+		faults = append(faults, fault(f.Var, code, hint, fmt.Sprintf(format, args...)))
 	}
 	words := strings.Split(value, ",")
 	for i, w := range words {
 		switch {
 		case slices.Contains(words[:i], w):
-			fault(diag.TagTwice, "", "the tag emq:%q says %s twice", value, w)
+			add(diag.TagTwice, "", "the tag emq:%q says %s twice", value, w)
 		case w == "lane":
 			f.Lane = true
 		case w == "unique":
@@ -184,17 +184,17 @@ func emqTag(f *model.Field, tag string) (left bool, faults []Fault) {
 		case w == "text" && slices.Contains(words, "unique"):
 			f.UniqueBy = "text"
 		case w == "text":
-			fault(diag.EmqTag, `write emq:"unique,text"`, "in the tag emq:%q, text says nothing without unique", value)
+			add(diag.EmqTag, `write emq:"unique,text"`, "in the tag emq:%q, text says nothing without unique", value)
 		case w == "-" && len(words) == 1:
 			left = true
 		case w == "-":
-			fault(diag.EmqTag, "", `in the tag emq:%q, "-" contradicts the rest`, value)
+			add(diag.EmqTag, "", `in the tag emq:%q, "-" contradicts the rest`, value)
 		default:
 			hint := diag.Suggest(w, []string{"lane", "unique", "redact"})
 			if hint == "" {
 				hint = `there are lane, unique, redact and -`
 			}
-			fault(diag.EmqTag, hint, "the tag emq:%q has an unknown word %q", value, w)
+			add(diag.EmqTag, hint, "the tag emq:%q has an unknown word %q", value, w)
 		}
 	}
 	return left, faults
