@@ -106,7 +106,14 @@ func (a *audit) judge() {
 		ks, err := readKeyspace(a.st.ctx, a.look, q)
 		a.st.must("read the key space", err)
 		a.spaces[q] = ks
-		for _, f := range ks.faults() {
+	}
+	a.weigh(lines)
+}
+
+// weigh compares a log with the key spaces.
+func (a *audit) weigh(lines []line) {
+	for _, q := range allQueues() {
+		for _, f := range a.spaces[q].faults() {
 			a.st.failf("%s", f)
 		}
 	}
@@ -154,6 +161,10 @@ func (a *audit) sort(lines []line) {
 			a.stints[place(l)] = append(a.stints[place(l)], s)
 		case ends:
 			s := byRun[[2]int64{int64(l.PID), l.Run}]
+			if s == nil || s.end != 0 {
+				a.st.failf("run %d in process %d of %s ended (%s) and had not begun", l.Run, l.PID, place(l), l.Text)
+				continue
+			}
 			s.end, s.result = l.T, l.Text
 		}
 	}

@@ -213,13 +213,8 @@ func freeze(st *stage) {
 		st.sleep(200 * time.Millisecond) // for settles that would do harm
 		after, err := readKeyspace(st.ctx, a.look, keeps)
 		st.must("read the key space", err)
-		for id, row := range before.rows {
-			if !sameFields(row, after.rows[id]) {
-				st.failf("a late settle changed %s: %v became %v", id, row, after.rows[id])
-			}
-		}
-		if b, c := before.total("completed"), after.total("completed"); b != c {
-			st.failf("a late settle was counted: metrics:completed %d became %d", b, c)
+		for _, harm := range before.harmTo(after) {
+			st.failf("%s", harm)
 		}
 	}
 	st.finish(append(second, frozen)...)
@@ -231,7 +226,18 @@ func freeze(st *stage) {
 	}
 }
 
-func sameFields(a, b map[string]string) bool { return maps.Equal(a, b) }
+// harmTo is what settles that came too late have changed.
+func (ks *keyspace) harmTo(after *keyspace) (harm []string) {
+	for id, row := range ks.rows {
+		if !maps.Equal(row, after.rows[id]) {
+			harm = append(harm, fmt.Sprintf("a late settle changed %s: %v became %v", id, row, after.rows[id]))
+		}
+	}
+	if b, c := ks.total("completed"), after.total("completed"); b != c {
+		harm = append(harm, fmt.Sprintf("a late settle was counted: metrics:completed %d became %d", b, c))
+	}
+	return harm
+}
 
 func poison(st *stage) {
 	const lease, budget, innocents = 600 * time.Millisecond, 5, 49

@@ -195,6 +195,17 @@ func (ks *keyspace) faults() (faults []string) {
 			failf("the unique key %s is held by %s, which does not name it", key, holder)
 		}
 	}
+	for id, row := range ks.rows {
+		// the drills have no key that ends before its job
+		if key, isUnique := row["unique"]; isUnique && row["state"] != "completed" && row["state"] != "dead" && ks.texts["de:"+key] != id {
+			failf("job %s is %s without its unique key %s, which %q holds", id, row["state"], key, ks.texts["de:"+key])
+		}
+	}
+	for name := range ks.lists {
+		if id, isLog := strings.CutPrefix(name, "job:"); isLog && ks.rows[strings.TrimSuffix(id, ":logs")] == nil {
+			failf("%s has lines, and its job has no row", name)
+		}
+	}
 	for _, wake := range []string{"wake", "wake:pump"} {
 		if n := ks.lists[wake]; n > 1 {
 			failf("%s has %d tokens", wake, n)

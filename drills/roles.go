@@ -137,6 +137,9 @@ func (r role) produce(book logbook) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	clients, err := r.clients(ctx)
+	if ctx.Err() != nil {
+		return nil // told to end before it had begun
+	}
 	if err != nil {
 		return err
 	}
