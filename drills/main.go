@@ -1,7 +1,7 @@
 // Command drills breaks things on purpose, with real servers, real processes and real signals, and lets
 // an auditor, which knows nothing of the runtime, say whether jobs were lost, doubled or stuck.
 //
-//	go run ./drills [-only name,name] [-long] [-seed n] [-list] [-keep]
+//	go run ./drills [-only name,name] [-long] [-soak 10m] [-seed n] [-list] [-keep]
 //
 // Each drill prints one line; the exit status is 1 if any did not hold or could not be set up.
 package main
@@ -24,7 +24,7 @@ type drill struct {
 
 // drills in the order in which they run.
 func drills() []drill {
-	return slices.Concat(crashDrills(), networkDrills(), serverDrills(), clusterDrills(), stopDrills(), keyDrills(), scaleDrills())
+	return slices.Concat(crashDrills(), networkDrills(), serverDrills(), clusterDrills(), stopDrills(), keyDrills(), scaleDrills(), soakDrills())
 }
 
 func main() {
@@ -34,6 +34,7 @@ func main() {
 	only := flag.String("only", "", "run only these drills, by comma")
 	long := flag.Bool("long", false, "run the large sizes: about an hour")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano())%1_000_000, "replay the choices of a run")
+	soak := flag.Duration("soak", 0, "how long the soak lasts, instead of 22 s, or an hour with -long")
 	list := flag.Bool("list", false, "list the drills")
 	keep := flag.Bool("keep", false, "keep the logs of drills that hold, too")
 	flag.Parse()
@@ -48,7 +49,7 @@ func main() {
 		}
 		return
 	}
-	os.Exit(runAll(chosen, settings{seed: *seed, long: *long, keep: *keep}))
+	os.Exit(runAll(chosen, settings{seed: *seed, long: *long, keep: *keep, soak: *soak}))
 }
 
 func choose(all []drill, only string) ([]drill, error) {
@@ -70,6 +71,7 @@ func choose(all []drill, only string) ([]drill, error) {
 type settings struct {
 	seed       uint64
 	long, keep bool
+	soak       time.Duration
 }
 
 // runAll runs drills one after another, as each may load the whole machine.

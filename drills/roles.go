@@ -28,6 +28,7 @@ type role struct {
 	URL, Log string
 	Work     *workRole    `json:",omitempty"`
 	Produce  *produceRole `json:",omitempty"`
+	Soak     *soakRole    `json:",omitempty"`
 }
 
 type workRole struct {
@@ -67,9 +68,12 @@ func (r role) play() error {
 	if err != nil {
 		return err
 	}
-	if r.Work != nil {
+	switch {
+	case r.Work != nil:
 		err = r.work(book)
-	} else {
+	case r.Soak != nil:
+		return r.soak(book)
+	default:
 		err = r.produce(book)
 	}
 	if err == nil {

@@ -51,9 +51,9 @@ type broken struct{}
 // longest is what no drill should need; it stands between a hanging one and the others.
 func (st *stage) longest() time.Duration {
 	if st.long {
-		return 20 * time.Minute
+		return 20*time.Minute + st.soakFor()
 	}
-	return 3 * time.Minute
+	return 3*time.Minute + st.soakFor()
 }
 
 // play runs a drill and takes everything down that it has started, by process id, also after a failure.
