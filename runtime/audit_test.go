@@ -135,7 +135,7 @@ func TestAnAuditMendsWhatAHandHasDamaged(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		for _, d := range damages {
 			t.Run(d.name, func(t *testing.T) {
-				s.do(t, "FLUSHALL")
+				s.flush(t)
 				stock(t, s)
 				whole := s.dump(t, "chores")
 				s.damage(t, d.words)

@@ -112,7 +112,7 @@ func TestEachStateIsBrowsedFromBothEnds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		const n = 23
 		for _, state := range browsed {
-			s.do(t, "FLUSHALL")
+			s.flush(t)
 			h := newHall(t, s, "exhibits")
 			refs := putMany(t, s, n, func(i int) exhibit { return exhibit{N: i} })
 			h.bring(t, n, state)
@@ -144,7 +144,7 @@ func TestEachStateIsBrowsedFromBothEnds(t *testing.T) {
 			if first != want || first.LastError != words[state] || first.At.IsZero() != (state == emq.StatePending) {
 				t.Errorf("%s: %+v", state, first)
 			}
-			ahead := first.At.Sub(s.now(t))
+			ahead := first.At.Sub(s.nowOf(t, "exhibits"))
 			if state == emq.StateDead && (ahead > 0 || ahead < -time.Minute) || state != emq.StateDead && state != emq.StatePending && (ahead > time.Hour || ahead < 59*time.Minute) {
 				t.Errorf("%s: the time is %v ahead", state, ahead)
 			}
@@ -186,7 +186,7 @@ func TestPagesHoldWhileJobsComeAndGo(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		r := rand.New(rand.NewPCG(7, 11))
 		for round := range 12 {
-			s.do(t, "FLUSHALL")
+			s.flush(t)
 			list := []string{"pending", "schedule", "dead:at"}[round%3]
 			state := []emq.State{emq.StatePending, emq.StateScheduled, emq.StateDead}[round%3]
 			score := func() string { // few scores, so that many jobs share one
@@ -353,9 +353,13 @@ func (s *store) everything(t *testing.T) map[string]string {
 		  out[#out + 1] = table.concat(v, '\n')
 		end
 		return out`
-	all, err := s.do(t, "EVAL", text, "0").AsStrMap()
-	if err != nil {
-		t.Fatal(err)
+	all := make(map[string]string)
+	for _, res := range s.each(t, "EVAL", text, "0") {
+		found, err := res.AsStrMap()
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, found)
 	}
 	return all
 }

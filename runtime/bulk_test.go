@@ -79,12 +79,7 @@ func bury(t *testing.T, q *scripts.Queue) {
 // keysOf lists the keys of a queue.
 func (s *store) keysOf(t *testing.T, queue string) []string {
 	t.Helper()
-	keys, err := s.do(t, "KEYS", "emq:{"+queue+"}:*").AsStrSlice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(keys)
-	return keys
+	return s.keysLike(t, "emq:{"+queue+"}:*")
 }
 
 func TestRemoveDeletesWhatDoesNotRun(t *testing.T) {

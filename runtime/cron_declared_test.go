@@ -184,7 +184,13 @@ func TestAJobThatHasMovedTicksOnItsNewQueueOnly(t *testing.T) {
 		serve(t, s, time.Hour, log, nightly[nightlyA](infos))
 		eventually(t, "the entry is there", func() bool { return cronOf(t, s, "nightly").Declared })
 		// what an older program has left on the old queue
-		s.do(t, "COPY", "emq:{work}:repeat:nightly", "emq:{old}:repeat:nightly")
+		entry, err := s.do(t, "HGETALL", "emq:{work}:repeat:nightly").AsStrMap()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for field, value := range entry {
+			s.do(t, "HSET", "emq:{old}:repeat:nightly", field, value)
+		}
 		s.do(t, "ZADD", "emq:{old}:repeat", "9007199254740990", "nightly")
 		serve(t, s, time.Hour, log, nightly[nightlyA](infos).AlsoOn("old"))
 		eventually(t, "the old entry is gone", func() bool {

@@ -19,7 +19,7 @@ func TestTheStateOfAJobIsThatOfItsRowAndItsList(t *testing.T) {
 		q := s.Queue("exhibits")
 		for _, lane := range []string{"", "a"} {
 			for _, state := range browsed {
-				s.do(t, "FLUSHALL")
+				s.flush(t)
 				id := put(t, s, exhibit{Owner: lane}).ID
 				newHall(t, s, "exhibits").bring(t, 1, state)
 				check := func(what string, want emq.State) {
@@ -126,7 +126,7 @@ func TestADetailHasAllThatIsKnownOfAJob(t *testing.T) {
 		dead := put(t, s, exhibit{N: 8})
 		h.bring(t, 1, emq.StateDead)
 		d = look(dead.ID)
-		if ago := s.now(t).Sub(d.SettledAt); d.State != emq.StateDead || ago < 0 || ago > time.Minute || d.LastError != "poisoned "+string(dead.ID) || says(d) != "enqueued, died" {
+		if ago := s.nowOf(t, "exhibits").Sub(d.SettledAt); d.State != emq.StateDead || ago < 0 || ago > time.Minute || d.LastError != "poisoned "+string(dead.ID) || says(d) != "enqueued, died" {
 			t.Errorf("dead: %+v", d)
 		}
 	})

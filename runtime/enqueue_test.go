@@ -43,11 +43,7 @@ func (w wild) MarshalJSON() ([]byte, error) {
 // keys is everything that is on the server.
 func (s *store) keys(t *testing.T) []string {
 	t.Helper()
-	keys, err := s.do(t, "KEYS", "*").AsStrSlice()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
+	return s.keysLike(t, "*")
 }
 
 // Experiment 26.
@@ -211,7 +207,7 @@ func TestAPayloadOfAMegabyteIsRefusedByItsSizeUnlessTheClientAllowsIt(t *testing
 			t.Errorf("%+v", c)
 		}
 		opts := []emq.ClientOption{emq.WithMaxPayload(2 << 20), emq.WithLogger(new(logbook).logger())}
-		if s.server == nil {
+		if s.embedded {
 			opts = append(opts, emq.InProcess(nil))
 		}
 		ref := put(t, openClient(t, s.url, opts...), big)
@@ -293,7 +289,7 @@ func TestReceiptsAreAsManyAsJobsAndInTheirOrder(t *testing.T) {
 func TestTwoDeploymentsOnOneServerDoNotSeeEachOther(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		opts := []emq.ClientOption{emq.WithLogger(new(logbook).logger())}
-		if s.server == nil {
+		if s.embedded {
 			opts = append(opts, emq.InProcess(nil))
 		}
 		a, b := openClient(t, s.url, append(opts, emq.WithPrefix("a"))...), openClient(t, s.url, append(opts, emq.WithPrefix("b"))...)

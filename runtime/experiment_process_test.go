@@ -33,7 +33,9 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
-		os.Exit(m.Run())
+		code := m.Run()
+		stopStands()
+		os.Exit(code)
 	}
 	var p part
 	if err := json.Unmarshal([]byte(text), &p); err != nil {

@@ -223,7 +223,7 @@ func TestExperimentEveryEndingFreesItsOwnKeyAndNoOther(t *testing.T) {
 			for _, e := range endings {
 				for _, taken := range []bool{false, true} {
 					cases++
-					s.do(t, "FLUSHALL")
+					s.flush(t)
 					l := &locked{t: t, s: s, q: s.Queue("unique"), hands: server.Queue("unique"), key: "emq:{unique}:de:" + emq.UniqueKey(m.kind, "k")}
 					l.bring(m.job, e.from)
 					what := fmt.Sprintf("mode %s, a job that %s is %s", m.name, e.from, e.name)
@@ -263,7 +263,7 @@ func TestExperimentADuplicateIDTakesNoKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range modes {
-			s.do(t, "FLUSHALL")
+			s.flush(t)
 			text, err := minter.Mint()
 			if err != nil {
 				t.Fatal(err)
@@ -323,7 +323,7 @@ func TestExperimentAnOldJobThatGoesLeavesTheNewerOneItsKey(t *testing.T) {
 				if m.holds(e.from) || e.all {
 					continue
 				}
-				s.do(t, "FLUSHALL")
+				s.flush(t)
 				l := &locked{t: t, s: s, q: s.Queue("unique"), hands: server.Queue("unique"), key: "emq:{unique}:de:" + emq.UniqueKey(m.kind, "k")}
 				l.bring(m.job, e.from)
 				newer, err := s.Enqueue(t.Context(), m.job())

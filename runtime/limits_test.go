@@ -145,7 +145,7 @@ func TestARateIsKeptUpByManySmallWorkers(t *testing.T) {
 		}
 		open := sync.OnceFunc(func() { close(finish) })
 		t.Cleanup(open)
-		eventually(t, "all are parked", func() bool { return s.server == nil || s.blocked(t) == workers })
+		eventually(t, "all are parked", func() bool { return s.embedded || s.blocked(t) == workers })
 		if err := q.Resume(t.Context()); err != nil { // one token
 			t.Fatal(err)
 		}

@@ -171,7 +171,7 @@ func TestAServerThatIsTooOldIsRefusedByItsVersion(t *testing.T) {
 func TestKeysOfAnotherMajorVersionAreRefusedAndOneDeploymentIsMarkedOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		opts := []emq.ClientOption{emq.WithLogger(new(logbook).logger())}
-		if s.server == nil {
+		if s.embedded {
 			opts = append(opts, emq.InProcess(nil))
 		}
 		if v, err := s.do(t, "GET", "{emq}:version").ToString(); err != nil || v != "emq:1.0" {

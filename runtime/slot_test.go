@@ -73,17 +73,17 @@ func TestTimeoutDelayAndLeaseAreHonouredInMilliseconds(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		type span struct{ waited, ran time.Duration }
 		spans := make(chan span, 1)
-		before := s.now(t)
+		before := s.nowOf(t, "brisk").Truncate(time.Millisecond) // as the wire rounds
 		id := put(t, s, brisk{}, emq.In(250*time.Millisecond)).ID
 		due, err := s.do(t, "ZSCORE", "emq:{brisk}:schedule", string(id)).AsFloat64()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if delay := time.UnixMilli(int64(due)).Sub(before); delay < 250*time.Millisecond || delay > 250*time.Millisecond+s.now(t).Sub(before) {
+		if delay := time.UnixMilli(int64(due)).Sub(before); delay < 250*time.Millisecond || delay > 250*time.Millisecond+s.nowOf(t, "brisk").Sub(before) {
 			t.Errorf("a delay of 250 ms is stored as %v", delay)
 		}
 		run(t, s.Client, emq.WorkerConfig{Lease: 700 * time.Millisecond, Logger: new(logbook).logger()}, emq.Handle(func(ctx context.Context, _ brisk) error {
-			waited := s.now(t).Sub(before)
+			waited := s.nowOf(t, "brisk").Sub(before)
 			began := time.Now()
 			if d, ok := ctx.Deadline(); !ok || time.Until(d) > 500*time.Millisecond {
 				t.Errorf("the deadline is %v away (%v)", time.Until(d), ok)
@@ -110,7 +110,7 @@ func TestAClaimGivesTheLeaseOfTheWorkerInMilliseconds(t *testing.T) {
 		put(t, s, brisk{})
 		lease := make(chan time.Duration, 1)
 		run(t, s.Client, emq.WorkerConfig{Lease: 700 * time.Millisecond}, emq.Handle(func(context.Context, brisk) error {
-			now := s.now(t)
+			now := s.nowOf(t, "brisk")
 			score, err := s.do(t, "ZPOPMIN", "emq:{brisk}:active").AsZScore()
 			if err != nil {
 				t.Error(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,46 +14,50 @@ import (
 
 	"github.com/echomq/emq/internal/redistest"
 	emq "github.com/echomq/emq/runtime"
-	"github.com/echomq/emq/runtime/embedded"
 )
 
 // store is a server with a client under test, and with a connection that looks at its keys from outside.
 type store struct {
 	*emq.Client
-	url    string
-	raw    rueidis.Client
-	server *redistest.Server // nil for the embedded one
+	url      string
+	raw      rueidis.Client
+	server   *redistest.Server // of the test's own; nil for the embedded one and for a stand
+	embedded bool
+	masters  []*redistest.Server // of a stand
+	holders  []rueidis.Client    // one for each server that holds keys
 }
 
-// onEachStore runs a test on a real server and on the embedded one, beside other tests.
+// onEachStore runs a test on each kind of server, beside other tests.
 func onEachStore(t *testing.T, test func(t *testing.T, s *store)) {
 	t.Helper()
 	t.Parallel()
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		test(t, realStore(t))
-	})
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		e, err := embedded.Start()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(e.Close)
-		client, err := e.Open(t.Context(), emq.WithLogger(new(logbook).logger()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
-		test(t, &store{Client: client, url: e.URL(), raw: outside(t, e.URL())})
-	})
+	for _, kind := range storesOf(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			test(t, openStore(t, kind))
+		})
+	}
 }
 
 // realStore starts a real server and opens a client of it.
 func realStore(t *testing.T, args ...string) *store {
 	t.Helper()
 	server := redistest.Start(t, args...)
-	return &store{Client: openClient(t, server.URL()), url: server.URL(), raw: outside(t, server.URL()), server: server}
+	return newStore(t, &store{Client: openClient(t, server.URL()), url: server.URL(), server: server})
+}
+
+// newStore adds the connections from outside.
+func newStore(t *testing.T, s *store) *store {
+	t.Helper()
+	s.raw = outside(t, s.url)
+	s.holders = []rueidis.Client{s.raw}
+	if len(s.masters) > 0 {
+		s.holders = nil
+	}
+	for _, m := range s.masters {
+		s.holders = append(s.holders, outsideOf(t, m.URL(), true))
+	}
+	return s
 }
 
 // openClient opens a client that is closed when the test ends.
@@ -66,12 +71,22 @@ func openClient(t testing.TB, url string, opts ...emq.ClientOption) *emq.Client 
 	return client
 }
 
+// outside is a client of the library alone, of all servers that a URL stands for.
 func outside(t *testing.T, url string) rueidis.Client {
 	t.Helper()
-	raw, err := rueidis.NewClient(rueidis.ClientOption{
-		InitAddress: []string{strings.TrimPrefix(url, "redis://")}, DisableCache: true, PipelineMultiplex: -1,
-		Dialer: net.Dialer{Timeout: 5 * time.Second, KeepAlive: time.Hour}, // no PINGs among the counted commands
-	})
+	return outsideOf(t, url, false)
+}
+
+// outsideOf may also be of one server of a cluster, and no other.
+func outsideOf(t *testing.T, url string, alone bool) rueidis.Client {
+	t.Helper()
+	option, err := rueidis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	option.DisableCache, option.PipelineMultiplex, option.ForceSingleClient = true, -1, alone
+	option.Dialer = net.Dialer{Timeout: 5 * time.Second, KeepAlive: time.Hour} // no PINGs among the counted commands
+	raw, err := rueidis.NewClient(option)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,10 +97,46 @@ func outside(t *testing.T, url string) rueidis.Client {
 // do sends a command from outside; its reply must not be an error.
 func (s *store) do(t *testing.T, words ...string) rueidis.RedisResult {
 	t.Helper()
+	return send(t, s.raw, words...)
+}
+
+// each sends a command from outside to every server that holds keys.
+func (s *store) each(t *testing.T, words ...string) []rueidis.RedisResult {
+	t.Helper()
+	results := make([]rueidis.RedisResult, len(s.holders))
+	for i, h := range s.holders {
+		results[i] = send(t, h, words...)
+	}
+	return results
+}
+
+// flush deletes all keys.
+func (s *store) flush(t *testing.T) {
+	t.Helper()
+	s.each(t, "FLUSHALL")
+}
+
+// keysLike lists the keys of a pattern.
+func (s *store) keysLike(t *testing.T, pattern string) []string {
+	t.Helper()
+	var all []string
+	for _, res := range s.each(t, "KEYS", pattern) {
+		keys, err := res.AsStrSlice()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, keys...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func send(t *testing.T, raw rueidis.Client, words ...string) rueidis.RedisResult {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	for {
-		res := s.raw.Do(ctx, s.raw.B().Arbitrary(words...).Build())
+		res := raw.Do(ctx, raw.B().Arbitrary(words...).Build())
 		err := res.Error()
 		if err == nil || rueidis.IsRedisNil(err) {
 			return res
@@ -119,10 +170,16 @@ func (s *store) counts(t *testing.T, queue string) emq.Counts {
 	return c
 }
 
-// now is the server's clock.
+// now is the server's clock, of any server of a cluster.
 func (s *store) now(t *testing.T) time.Time {
 	t.Helper()
-	words, err := s.do(t, "TIME").AsStrSlice()
+	return s.nowOf(t, "")
+}
+
+// nowOf is the clock of the server that holds a queue: those of a cluster agree, but not to a millisecond.
+func (s *store) nowOf(t *testing.T, queue string) time.Time {
+	t.Helper()
+	words, err := s.do(t, "EVAL", "return redis.call('TIME')", "1", "emq:{"+queue+"}:meta").AsStrSlice()
 	if err != nil || len(words) != 2 {
 		t.Fatal("TIME answered ", words, err)
 	}
@@ -171,40 +228,49 @@ func putMany[J emq.Payload[J]](t *testing.T, e emq.Enqueuer, n int, payload func
 // that scripts called.
 func (s *store) commands(t *testing.T) map[string]int64 {
 	t.Helper()
-	text, err := s.do(t, "INFO", "commandstats").ToString()
-	if err != nil {
-		t.Fatal(err)
-	}
 	calls := make(map[string]int64)
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(s.infoText(t, "commandstats")) {
 		name, values, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "cmdstat_"), ":")
 		var n int64
 		if !ok {
 			continue
 		}
 		if _, err := fmt.Sscanf(values, "calls=%d,", &n); err == nil {
-			calls[name] = n
+			calls[name] += n
 		}
 	}
 	return calls
 }
 
-// info is a number that INFO tells.
+// infoText is a section of INFO of each server that holds keys, one after another.
+func (s *store) infoText(t *testing.T, section string) string {
+	t.Helper()
+	var all strings.Builder
+	for _, res := range s.each(t, "INFO", section) {
+		text, err := res.ToString()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.WriteString(text)
+	}
+	return all.String()
+}
+
+// info is a number that INFO tells, of all servers together.
 func (s *store) info(t *testing.T, section, name string) int {
 	t.Helper()
-	text, err := s.do(t, "INFO", section).ToString()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(text) {
+	sum, found := 0, false
+	for line := range strings.Lines(s.infoText(t, section)) {
 		if v, ok := strings.CutPrefix(strings.TrimSpace(line), name); ok {
 			n, err := strconv.Atoi(v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return n
+			sum, found = sum+n, true
 		}
 	}
-	t.Fatalf("INFO %s has no %s", section, name)
-	return 0
+	if !found {
+		t.Fatalf("INFO %s has no %s", section, name)
+	}
+	return sum
 }

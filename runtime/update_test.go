@@ -35,7 +35,7 @@ func TestAJobThatDoesNotRunGetsAnotherPayload(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		ctx, h := t.Context(), newHall(t, s, "exhibits")
 		for _, state := range browsed {
-			s.do(t, "FLUSHALL")
+			s.flush(t)
 			ref := put(t, s, order{No: "7", Shop: "a", Note: "old"})
 			s.do(t, "HSET", "emq:{exhibits}:job:"+string(ref.ID), "kind", "old_order", "v", "1") // as an older program wrote it
 			h.bring(t, 1, state)

@@ -89,7 +89,7 @@ func TestATokenThatComesWhileEverySlotIsTakenWakesAnotherProcess(t *testing.T) {
 // another opens a further client of a store, as another process has one.
 func another(t *testing.T, s *store) *emq.Client {
 	t.Helper()
-	if s.server != nil {
+	if !s.embedded {
 		return openClient(t, s.url)
 	}
 	return openClient(t, s.url, emq.InProcess(nil))
@@ -120,7 +120,7 @@ func TestAFullQueueNeitherHidesItsOwnJobsNorThoseOfItsNeighbour(t *testing.T) {
 			}
 			freeLeft <- struct{}{}
 		}
-		if s.server == nil {
+		if s.embedded {
 			return // it counts no commands
 		}
 		eventually(t, "all complete", func() bool { return s.counts(t, "left").Totals["completed"] == 80 })
@@ -152,7 +152,7 @@ func TestATokenThatComesWhileANeighbourHasEverySlotWakesAnotherProcess(t *testin
 		<-inLeft
 		<-inLeft // all slots are the neighbour's
 		run(t, another(t, s), cfg, bindings...)
-		eventually(t, "both are parked", func() bool { return s.server == nil || s.blocked(t) == 2 })
+		eventually(t, "both are parked", func() bool { return s.embedded || s.blocked(t) == 2 })
 		for i := range 20 {
 			put(t, s, right{i})
 			eventually(t, "the idle process runs the job", func() bool { return rights.Load() == int64(i+4) })
@@ -318,7 +318,7 @@ func TestATokenThatAStoppingProcessTookWakesTheOneThatStays(t *testing.T) {
 	var ran atomic.Int64
 	handler := emq.Handle(func(context.Context, job) error { ran.Add(1); return nil })
 	fleet(t, s, 1, emq.WorkerConfig{Lease: longLease}, handler)
-	leaving := &store{Client: another(t, s), url: s.url, raw: s.raw, server: s.server}
+	leaving := &store{Client: another(t, s), url: s.url, raw: s.raw, holders: s.holders, server: s.server}
 	parked := func() bool { return s.blocked(t) == 2 }
 	for i := range 60 {
 		_, cancel, ended := start(t, leaving, emq.WorkerConfig{Lease: longLease}, handler)

@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/echomq/emq/internal/redistest"
 	emq "github.com/echomq/emq/runtime"
-	"github.com/echomq/emq/runtime/embedded"
 )
 
 // job is a job whose handler each test writes.
@@ -21,25 +19,12 @@ func (job) EmqSpec() emq.Spec[job] {
 	return emq.Spec[job]{Queue: "work", Kind: "job", Version: 1, Attempts: 3, Timeout: time.Minute, Backoff: emq.Fixed(20 * time.Millisecond)}
 }
 
-// open gives a client on each kind of server.
+// onEachServer runs a test with a client of each kind of server, one after another.
 func onEachServer(t *testing.T, test func(t *testing.T, client *emq.Client)) {
 	t.Helper()
-	t.Run("redis", func(t *testing.T) {
-		client, err := emq.Open(t.Context(), redistest.Start(t).URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
-		test(t, client)
-	})
-	t.Run("embedded", func(t *testing.T) {
-		client, err := embedded.Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(client.Close)
-		test(t, client)
-	})
+	for _, kind := range storesOf(t) {
+		t.Run(kind, func(t *testing.T) { test(t, openStore(t, kind).Client) })
+	}
 }
 
 // run runs a worker until the returned stop is called, or the test ends.
