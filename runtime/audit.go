@@ -54,8 +54,10 @@ func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) 
 	if o.Lease == 0 {
 		a.o.Lease = defaultLease
 	}
-	err := a.all(ctx)
-	return a.AuditReport, err
+	if err := a.all(ctx); err != nil {
+		return a.AuditReport, q.broken(ctx, "audit", a.Rows, err)
+	}
+	return a.AuditReport, nil
 }
 
 // audit is one call of Audit.

@@ -11,7 +11,7 @@ import (
 )
 
 // The verbs over many jobs loop over calls that are bounded, at most 500 jobs each. They stop when their
-// context ends, with its error, and answer how far they came. All are safe to repeat.
+// context ends, with an error that wraps its cause, and answer how far they came. All are safe to repeat.
 
 // ErrNoLane is a lane in which no job is and which has no control of its own.
 var ErrNoLane = errors.New("emq: no such lane")
@@ -73,7 +73,7 @@ func (q *Queue) ReprocessAll(ctx context.Context, o ReprocessOptions) (BulkProgr
 		}
 		r, err := q.q.Revive(ctx, scripts.Revive{At: at, Kind: o.Kind, Look: reprocessBatch, Up: up})
 		if err != nil {
-			return p, err
+			return p, q.broken(ctx, "reprocess all", p.Done, err)
 		}
 		at = r.Next
 		seen += int64(r.Done + r.Refused + r.Other + r.Dropped)
@@ -87,11 +87,19 @@ func (q *Queue) ReprocessAll(ctx context.Context, o ReprocessOptions) (BulkProgr
 		if o.Rate > 0 {
 			due := began.Add(time.Duration(p.Done) * time.Second / time.Duration(o.Rate))
 			if err := rest(ctx, time.Until(due)); err != nil {
-				return p, err
+				return p, q.broken(ctx, "reprocess all", p.Done, err)
 			}
 		}
 	}
 	return p, nil
+}
+
+// broken is the error of a verb over many jobs that has come so far.
+func (q *Queue) broken(ctx context.Context, verb string, done int, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("emq: %s: queue %s: stopped after %d jobs; call it again to go on: %w", verb, q.name, done, context.Cause(ctx))
+	}
+	return fmt.Errorf("%w (after %d jobs; call it again to go on)", err, done)
 }
 
 // rest waits, at most until the context ends.
@@ -125,7 +133,7 @@ func (q *Queue) Drain(ctx context.Context, o DrainOptions) (BulkProgress, error)
 		lists = append([]string{"schedule"}, lists...) // first: what becomes due meanwhile is then pending
 	}
 	for _, list := range lists {
-		if err := q.drain(ctx, scripts.Drain{List: list}, &p, o.Progress); err != nil {
+		if err := q.drain(ctx, "drain", scripts.Drain{List: list}, &p, o.Progress); err != nil {
 			return p, err
 		}
 	}
@@ -139,11 +147,11 @@ func (q *Queue) DrainLane(ctx context.Context, lane string) (BulkProgress, error
 	if err := q.checkLane(lane); err != nil {
 		return p, err
 	}
-	err := q.drain(ctx, scripts.Drain{List: "lane", Lane: lane}, &p, nil)
+	err := q.drain(ctx, "drain lane", scripts.Drain{List: "lane", Lane: lane}, &p, nil)
 	return p, err
 }
 
-func (q *Queue) drain(ctx context.Context, d scripts.Drain, p *BulkProgress, progress func(BulkProgress)) error {
+func (q *Queue) drain(ctx context.Context, verb string, d scripts.Drain, p *BulkProgress, progress func(BulkProgress)) error {
 	if err := q.usable(); err != nil {
 		return err
 	}
@@ -151,7 +159,7 @@ func (q *Queue) drain(ctx context.Context, d scripts.Drain, p *BulkProgress, pro
 	for more := true; more; {
 		got, err := q.q.Drain(ctx, d)
 		if err != nil {
-			return err
+			return q.broken(ctx, verb, p.Done, err)
 		}
 		more = got.More
 		p.Done += got.Removed
@@ -169,6 +177,9 @@ func (q *Queue) drain(ctx context.Context, d scripts.Drain, p *BulkProgress, pro
 // stay. ErrNoLane: nothing is in the lane and it has no control; ErrInvalid: a bad name, or twice the same.
 func (q *Queue) ReassignLane(ctx context.Context, from, to string) (BulkProgress, error) {
 	var p BulkProgress
+	if err := q.usable(); err == nil && from == "" {
+		return p, fmt.Errorf("%w: queue %s: reassign lane: from is empty: name the lane that the jobs are to leave; those without a lane cannot be moved", ErrInvalid, q.name)
+	}
 	if err := q.checkLane(from); err != nil {
 		return p, err
 	}
@@ -184,7 +195,7 @@ func (q *Queue) ReassignLane(ctx context.Context, from, to string) (BulkProgress
 	for at := scripts.ReassignBegin; at.Stage != ""; {
 		r, err := q.q.Reassign(ctx, from, to, at, reassignBatch)
 		if err != nil {
-			return p, err
+			return p, q.broken(ctx, "reassign lane", p.Done, err)
 		}
 		at = r.Next
 		known = known || r.Known || r.Moved > 0
@@ -208,11 +219,11 @@ func (q *Queue) ReapLane(ctx context.Context, lane string) (int, error) {
 	for cursor, more := "0", true; more; {
 		n, next, grace, err := q.q.ReapLane(ctx, lane, cursor, defaultCrashBudget, reapBatch, defaultLease)
 		if err != nil {
-			return total, err
+			return total, q.broken(ctx, "reap lane", total, err)
 		}
 		if grace > 0 {
 			if err := rest(ctx, grace); err != nil {
-				return total, err
+				return total, q.broken(ctx, "reap lane", total, err)
 			}
 			continue
 		}

@@ -194,15 +194,25 @@ func (q *Queue) checkCron(name string) error {
 		return err
 	}
 	if err := wire.CheckKind(name); err != nil {
-		return fmt.Errorf("%w: the name of a cron entry: %w", ErrInvalid, err)
+		return fmt.Errorf("%w: queue %s: the name of a cron entry %s: it has 1 to 128 of the characters a-z 0-9 . _ : / -, like close:berlin",
+			ErrInvalid, q.name, wire.Quote(name))
 	}
 	return nil
 }
 
+// noEntry is ErrGone of a cron entry.
+type noEntry struct{ queue, name string }
+
+func (e *noEntry) Error() string {
+	return fmt.Sprintf("emq: no such cron entry: queue %s has none of the name %s: Crons lists them", e.queue, e.name)
+}
+
+func (e *noEntry) Unwrap() error { return ErrGone }
+
 // noCron says which entry is gone.
 func (q *Queue) noCron(name string, err error) error {
 	if errors.Is(err, ErrGone) {
-		return fmt.Errorf("%w: queue %s has no cron entry %s", ErrGone, q.name, name)
+		return &noEntry{q.name, name}
 	}
 	return err
 }

@@ -259,9 +259,12 @@ func (p *pump) tell(ctx context.Context, e scripts.CronEntry, f scripts.CronFire
 	event := Event{Name: EventTickFired, Queue: p.c.q.Name(), Kind: e.Kind}
 	log := p.c.w.log.With("queue", event.Queue, "entry", e.Name, "kind", e.Kind)
 	if f.Missed > 0 {
-		event.Name = EventTickMissed
+		event.Name, event.Count = EventTickMissed, f.Missed
 		p.c.w.observer.Observe(ctx, event)
-		log.Warn("emq: cron ticks were missed and are dropped", "ticks", f.Missed, "policy", e.CronDef.Missed, "since", time.UnixMilli(e.Next))
+		event.Count = 0
+		if n := p.c.warn.count("missed "+e.Name, f.Missed); n > 0 {
+			log.Warn("emq: cron ticks were missed and are dropped", "ticks", n, "policy", e.CronDef.Missed, "since", time.UnixMilli(e.Next))
+		}
 	}
 	switch outcome {
 	case "fired":
@@ -271,6 +274,8 @@ func (p *pump) tell(ctx context.Context, e scripts.CronEntry, f scripts.CronFire
 	case "overlap", "conflict", "full":
 		event.Name = EventTickSkipped
 		p.c.w.observer.Observe(ctx, event)
-		log.Info("emq: a cron tick was skipped", "tick", time.UnixMilli(f.Tick), "reason", outcome)
+		if n := p.c.warn.count("skipped "+e.Name, 1); n > 0 {
+			log.Info("emq: cron ticks were skipped", "ticks", n, "tick", time.UnixMilli(f.Tick), "reason", outcome)
+		}
 	}
 }

@@ -74,7 +74,7 @@ func (n *notes) all() []emq.Info {
 	return append([]emq.Info(nil), n.runs...)
 }
 
-// sightings counts what an observer is told.
+// sightings counts what an observer is told, by Event.Count.
 type sightings struct {
 	mu   sync.Mutex
 	seen map[emq.EventName]int
@@ -86,7 +86,7 @@ func (s *sightings) Observe(_ context.Context, e emq.Event) {
 	if s.seen == nil {
 		s.seen = map[emq.EventName]int{}
 	}
-	s.seen[e.Name]++
+	s.seen[e.Name] += e.Count
 }
 
 func (s *sightings) of(name emq.EventName) int {
@@ -148,7 +148,7 @@ func TestMissedTicksAfterAnOutage(t *testing.T) {
 		if e := cronOf(t, s, "all"); e.TicksFired != 4 || e.TicksMissed != 0 {
 			t.Errorf("all: %+v", e)
 		}
-		if f, m := seen.of(emq.EventTickFired), seen.of(emq.EventTickMissed); f < 5 || m < 1 {
+		if f, m := seen.of(emq.EventTickFired), seen.of(emq.EventTickMissed); f < 5 || m < 6 {
 			t.Errorf("the observer was told of %d fired, %d missed", f, m)
 		}
 	})
@@ -219,13 +219,17 @@ func TestOverlapAndUniqueKeysSkipTicks(t *testing.T) {
 		}
 		// nobody serves the kind, so the first job waits
 		type other = job
-		run(t, s.Client, emq.WorkerConfig{AllowPartial: true}, emq.Handle(func(context.Context, other) error { return nil }))
+		log, seen := new(logbook), new(sightings)
+		run(t, s.Client, emq.WorkerConfig{AllowPartial: true, Logger: log.logger(), Observer: seen}, emq.Handle(func(context.Context, other) error { return nil }))
 		eventually(t, "both were seen to", func() bool {
 			a, b := cronOf(t, s, "skips"), cronOf(t, s, "allows")
 			return a.Next.After(minute) && b.Next.After(minute)
 		})
 		if e := cronOf(t, s, "skips"); e.TicksFired != 1 || e.TicksSkipped < 4 {
 			t.Errorf("skips: %+v", e)
+		}
+		if lines := log.with("cron ticks were skipped", "entry=skips"); len(lines) != 1 || seen.of(emq.EventTickSkipped) < 4 {
+			t.Errorf("%d lines of one entry's skipped ticks, and %d were told: %v", len(lines), seen.of(emq.EventTickSkipped), lines)
 		}
 		if e := cronOf(t, s, "allows"); e.TicksFired < 5 || e.TicksSkipped != 0 {
 			t.Errorf("allows: %+v", e)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -123,6 +124,7 @@ func (c *Client) send(ctx context.Context, src string, jobs []Job, receipts []Re
 	for i := range open {
 		open[i] = i
 	}
+	sent := make([]bool, len(jobs)) // those that a server may have
 	var errs []error
 	for try := 0; len(open) > 0; try++ {
 		admits := make([]scripts.Admit, 0, len(open))
@@ -143,16 +145,39 @@ func (c *Client) send(ctx context.Context, src string, jobs []Job, receipts []Re
 				again = append(again, i)
 			case repeat:
 				again, lost = append(again, i), err
+				sent[i] = sent[i] || !undialled(err)
 			case err != nil:
 				errs = append(errs, err)
 			}
 		}
 		open = again
 		if lost != nil && (try >= resends || !pause(ctx, try)) {
-			return append(errs, fmt.Errorf("emq: the fate of %d job(s) is not known, as the server did not answer: %w", len(open), lost))
+			return append(errs, givenUp(open, sent, receipts, lost))
 		}
 	}
 	return errs
+}
+
+// givenUp is the error of jobs that have no verdict. Those that no connection was ever there for are Refused.
+func givenUp(open []int, sent []bool, receipts []Receipt, lost error) error {
+	unknown := 0
+	for _, i := range open {
+		if sent[i] {
+			unknown++
+		} else {
+			receipts[i].Status = Refused
+		}
+	}
+	if unknown == 0 {
+		return fmt.Errorf("emq: nothing of %d job(s) was sent, as no connection could be made: %w", len(open), lost)
+	}
+	return fmt.Errorf("emq: the fate of %d job(s) is not known, as the server did not answer: %w", unknown, lost)
+}
+
+// undialled tells an error that came before there was a connection, so that nothing was sent.
+func undialled(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "dial"
 }
 
 func (c *Client) admit(ctx context.Context, admits []scripts.Admit) []scripts.Admitted {

@@ -23,7 +23,7 @@ var (
 	ErrVersion = scripts.ErrVersion
 	// ErrStale is a call under a claim that no longer holds the job.
 	ErrStale = scripts.ErrStale
-	// ErrGone is a job that does not exist, or no longer does.
+	// ErrGone is a job, or a cron entry, that does not exist, or no longer does.
 	ErrGone = scripts.ErrGone
 	// ErrDead is a job that has become a dead letter, for somebody who waits for its result.
 	ErrDead = errors.New("emq: the job is dead")
@@ -35,8 +35,6 @@ var (
 	ErrFull = scripts.ErrFull
 	// ErrClosed is a call on a client that was closed. An enqueue after Close sends nothing.
 	ErrClosed = scripts.ErrClosed
-	// ErrRate is a call over a rate limit.
-	ErrRate = scripts.ErrRate
 )
 
 // Causes of a handler's cancelled context, found by context.Cause.

@@ -103,15 +103,15 @@ func (q *Queue) ResumeLane(ctx context.Context, name string) error {
 	return q.q.Tune(ctx, name, "resume", 0)
 }
 
-// SetLaneLimit sets how many jobs of a lane run at once, in all processes together. A limit of 0 or less
-// is ErrInvalid: ClearLaneLimit takes a limit away, PauseLane lets nothing run. What runs above a lower
+// SetLaneLimit sets how many jobs of a lane run at once, in all processes together. A limit outside 1
+// to MaxLimit is ErrInvalid: ClearLaneLimit takes a limit away, PauseLane lets nothing run. What runs above a lower
 // limit goes on. Safe to repeat.
 func (q *Queue) SetLaneLimit(ctx context.Context, name string, limit int) error {
 	if err := q.checkLane(name); err != nil {
 		return err
 	}
-	if limit < 1 {
-		return fmt.Errorf("%w: a limit of %d for lane %s: it must be positive; ClearLaneLimit takes it away", ErrInvalid, limit, wire.Quote(name))
+	if limit < 1 || limit > MaxLimit {
+		return fmt.Errorf("%w: a limit of %d for lane %s: 1 to 1000000000; ClearLaneLimit takes it away", ErrInvalid, limit, wire.Quote(name))
 	}
 	return q.q.Tune(ctx, name, "limit", limit)
 }

@@ -30,6 +30,16 @@ const (
 	defaultDeadAge  = 90 * 24 * time.Hour
 )
 
+const (
+	// MaxLimit is the largest number that a limit of a queue or a lane may have: the scripts reckon exactly
+	// far beyond it.
+	MaxLimit = 1_000_000_000
+	// MaxSpan is the longest span of a rate and of dead letters: a hundred years.
+	MaxSpan = 36_500 * 24 * time.Hour
+	// maxRate is how many jobs a rate lets begin in a millisecond: times are kept to a microsecond.
+	maxRate = 1000
+)
+
 // Settings reads what was set for the queue. Safe to repeat.
 func (q *Queue) Settings(ctx context.Context) (Settings, error) {
 	if err := q.usable(); err != nil {
@@ -70,11 +80,11 @@ func (q *Queue) Pause(ctx context.Context) error { return q.set(ctx, scripts.Fie
 func (q *Queue) Resume(ctx context.Context) error { return q.set(ctx, scripts.FieldPaused, "") }
 
 // SetConcurrency sets how many jobs of the queue run at once, in all processes together, beside the slots
-// of each worker. What runs above a lower limit goes on. A limit of 0 or less is ErrInvalid:
-// ClearConcurrency takes it away, Pause lets nothing run. Safe to repeat.
+// of each worker. What runs above a lower limit goes on. A limit outside 1 to
+// MaxLimit is ErrInvalid: ClearConcurrency takes it away, Pause lets nothing run. Safe to repeat.
 func (q *Queue) SetConcurrency(ctx context.Context, n int) error {
-	if n < 1 {
-		return q.refuse("a concurrency of %d: it must be positive; ClearConcurrency takes the limit away, Pause lets nothing run", n)
+	if n < 1 || n > MaxLimit {
+		return q.refuse("a concurrency of %d: 1 to 1000000000; ClearConcurrency takes the limit away, Pause lets nothing run", n)
 	}
 	return q.set(ctx, scripts.FieldConcurrency, strconv.Itoa(n))
 }
@@ -85,12 +95,13 @@ func (q *Queue) ClearConcurrency(ctx context.Context) error {
 }
 
 // SetRate lets at most n jobs of the queue begin in any span of per, in all processes together. They are
-// spread over it: about one every per/n; and about 95 % of the rate is what a busy queue gets. A rate of 0
-// or less, or a span under a millisecond, is ErrInvalid: ClearRate takes the rate away. Safe to repeat: the
-// same rate again gives no job earlier.
+// spread over it: about one every per/n; and about 95 % of the rate is what a busy queue gets. A rate
+// outside 1 to MaxLimit, a span outside a millisecond to MaxSpan, and more than 1000 jobs in a millisecond
+// are ErrInvalid: ClearRate takes the rate away. Safe to repeat: the same rate again gives no job earlier.
 func (q *Queue) SetRate(ctx context.Context, n int, per time.Duration) error {
-	if n < 1 || per < time.Millisecond {
-		return q.refuse("a rate of %d in %v: at least 1 in at least 1ms; ClearRate takes it away, Pause lets nothing run", n, per)
+	if n < 1 || n > MaxLimit || per < time.Millisecond || per > MaxSpan || int64(n) > maxRate*per.Milliseconds() {
+		return q.refuse("a rate of %d in %v: 1 to 1000000000 in at least 1ms and at most %v, and no more than %d in a millisecond; ClearRate takes it away, Pause lets nothing run",
+			n, per, MaxSpan, maxRate)
 	}
 	return q.set(ctx, scripts.FieldRateMax, strconv.Itoa(n), scripts.FieldRateMs, milliseconds(per))
 }
@@ -102,11 +113,11 @@ func (q *Queue) ClearRate(ctx context.Context) error {
 
 // SetMaxLength sets how many jobs may wait or be scheduled, those in lanes included. While there are so
 // many, an enqueue is ErrFull and its receipt Refused; what comes back by itself (a retry, a snooze, a job
-// whose worker died) is never refused. A length of 0 or less is ErrInvalid: ClearMaxLength takes it away.
+// whose worker died) is never refused. A length outside 1 to MaxLimit is ErrInvalid: ClearMaxLength takes it away.
 // Safe to repeat.
 func (q *Queue) SetMaxLength(ctx context.Context, n int) error {
-	if n < 1 {
-		return q.refuse("a maximum length of %d: it must be positive; ClearMaxLength takes it away", n)
+	if n < 1 || n > MaxLimit {
+		return q.refuse("a maximum length of %d: 1 to 1000000000; ClearMaxLength takes it away", n)
 	}
 	return q.set(ctx, scripts.FieldMaxLen, strconv.Itoa(n))
 }
@@ -115,11 +126,11 @@ func (q *Queue) SetMaxLength(ctx context.Context, n int) error {
 func (q *Queue) ClearMaxLength(ctx context.Context) error { return q.set(ctx, scripts.FieldMaxLen, "") }
 
 // SetDeadCaps sets how many dead letters are kept, and for how long; the oldest deaths go first, and for
-// good, within seconds while a worker serves the queue. 0 or less jobs, or an age under a millisecond, are
-// ErrInvalid: ClearDeadCaps goes back to 10 000 jobs and 90 days. Safe to repeat.
+// good, within seconds while a worker serves the queue. Jobs outside 1 to MaxLimit, and an age outside a
+// millisecond to MaxSpan, are ErrInvalid: ClearDeadCaps goes back to 10 000 jobs and 90 days. Safe to repeat.
 func (q *Queue) SetDeadCaps(ctx context.Context, jobs int, age time.Duration) error {
-	if jobs < 1 || age < time.Millisecond {
-		return q.refuse("caps of %d dead letters for %v: at least 1 for at least 1ms; ClearDeadCaps goes back to the defaults", jobs, age)
+	if jobs < 1 || jobs > MaxLimit || age < time.Millisecond || age > MaxSpan {
+		return q.refuse("caps of %d dead letters for %v: 1 to 1000000000 for at least 1ms and at most %v; ClearDeadCaps goes back to the defaults", jobs, age, MaxSpan)
 	}
 	return q.set(ctx, scripts.FieldDeadMax, strconv.Itoa(jobs), scripts.FieldDeadMs, milliseconds(age))
 }
@@ -130,11 +141,11 @@ func (q *Queue) ClearDeadCaps(ctx context.Context) error {
 }
 
 // SetCrashBudget sets how many leases a job of the queue may lose before it is a dead letter, in place of
-// WorkerConfig.CrashBudget. 0 or less is ErrInvalid: ClearCrashBudget leaves it to the workers again. Safe
-// to repeat.
+// WorkerConfig.CrashBudget. Outside 1 to MaxLimit it is ErrInvalid: ClearCrashBudget leaves it to the
+// workers again. Safe to repeat.
 func (q *Queue) SetCrashBudget(ctx context.Context, n int) error {
-	if n < 1 {
-		return q.refuse("a crash budget of %d: it must be positive; ClearCrashBudget leaves it to the workers", n)
+	if n < 1 || n > MaxLimit {
+		return q.refuse("a crash budget of %d: 1 to 1000000000; ClearCrashBudget leaves it to the workers", n)
 	}
 	return q.set(ctx, scripts.FieldCrashBudget, strconv.Itoa(n))
 }

@@ -3,6 +3,7 @@ package emq_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +50,33 @@ func TestLimitsOfAQueueAreSetReadAndTakenAway(t *testing.T) {
 	})
 }
 
+func TestTheLargestLimitsAreKept(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		ctx, q := t.Context(), s.Queue("work")
+		most := emq.MaxLimit
+		if err := errors.Join(q.SetConcurrency(ctx, most), q.SetRate(ctx, most, emq.MaxSpan), q.SetMaxLength(ctx, most),
+			q.SetDeadCaps(ctx, most, emq.MaxSpan), q.SetCrashBudget(ctx, most), q.SetLaneLimit(ctx, "a", most), q.SetLaneWeight(ctx, "a", emq.MaxLaneWeight)); err != nil {
+			t.Fatal(err)
+		}
+		want := emq.Settings{
+			Concurrency: most, Rate: most, RatePer: emq.MaxSpan, MaxLength: most, DeadJobs: most, DeadAge: emq.MaxSpan,
+			CrashBudget: most, FlatWeight: 1,
+		}
+		if got, err := q.Settings(ctx); err != nil || got != want {
+			t.Errorf("%+v, %v", got, err)
+		}
+		put(t, s.Client, job{1}, emq.InLane("a"))
+		put(t, s.Client, job{2})
+		run(t, s.Client, emq.WorkerConfig{}, emq.Handle(func(_ context.Context, j job) error {
+			if j.N == 2 {
+				return emq.Dead(nil)
+			}
+			return nil
+		}))
+		eventually(t, "they run", func() bool { c := s.counts(t, "work"); return c.Dead == 1 && c.Totals["completed"] == 1 })
+	})
+}
+
 func TestWhatALimitCannotBeIsRefusedBeforeAnyIO(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *store) {
 		ctx, q := t.Context(), s.Queue("work")
@@ -66,6 +94,22 @@ func TestWhatALimitCannotBeIsRefusedBeforeAnyIO(t *testing.T) {
 				if !errors.Is(err, emq.ErrInvalid) || !strings.Contains(err.Error(), word) || !strings.Contains(err.Error(), `"work"`) {
 					t.Errorf("%d: %v does not say %s", n, err, word)
 				}
+			}
+		}
+		for what, err := range map[string]error{
+			"concurrency":  q.SetConcurrency(ctx, emq.MaxLimit+1),
+			"rate of":      q.SetRate(ctx, math.MaxInt, time.Hour),
+			"millisecond;": q.SetRate(ctx, 1001, time.Millisecond),
+			"876000h":      q.SetRate(ctx, 1, emq.MaxSpan+1),
+			"maximum":      q.SetMaxLength(ctx, math.MaxInt),
+			"dead letters": q.SetDeadCaps(ctx, math.MaxInt, time.Hour),
+			"at most 8760": q.SetDeadCaps(ctx, 1, math.MaxInt64),
+			"crash budget": q.SetCrashBudget(ctx, math.MaxInt),
+			"limit of":     q.SetLaneLimit(ctx, "a", math.MaxInt),
+			"weight of":    q.SetLaneWeight(ctx, "a", math.MaxInt),
+		} {
+			if !errors.Is(err, emq.ErrInvalid) || !strings.Contains(err.Error(), what) {
+				t.Errorf("a number that no script can reckon with: %v does not say %s", err, what)
 			}
 		}
 		bad := s.Queue("a:{b}")

@@ -111,19 +111,26 @@ func (l *loops) sleep(ctx context.Context, pause time.Duration) {
 type sparse struct {
 	mu   sync.Mutex
 	last map[string]time.Time
+	held map[string]int // what was counted since the last line
 }
 
-func (s *sparse) allow(key string) bool {
+func (s *sparse) allow(key string) bool { return s.count(key, 1) > 0 }
+
+// count adds n, and answers what has come since the last line if a line may be written now, else 0.
+func (s *sparse) count(key string, n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at, known := s.last[key]; known && time.Since(at) < time.Minute {
-		return false
+		s.held[key] += n
+		return 0
 	}
 	if s.last == nil || len(s.last) > 1000 { // hostile kinds do not grow it without end
-		s.last = make(map[string]time.Time)
+		s.last, s.held = make(map[string]time.Time), make(map[string]int)
 	}
+	n += s.held[key]
+	delete(s.held, key)
 	s.last[key] = time.Now()
-	return true
+	return n
 }
 
 // tally counts what runs.

@@ -38,13 +38,13 @@ func (q *Queue) Obliterate(ctx context.Context, o ObliterateOptions) (BulkProgre
 			if list == "active" && !o.Force {
 				continue
 			}
-			if err := q.drain(ctx, scripts.Drain{List: list, Guard: guard}, &p, o.Progress); err != nil {
+			if err := q.drain(ctx, "obliterate", scripts.Drain{List: list, Guard: guard}, &p, o.Progress); err != nil {
 				return p, err
 			}
 		}
 		gone, err := q.sweep(ctx, guard)
 		if err != nil {
-			return p, err
+			return p, q.broken(ctx, "obliterate", p.Done, err)
 		}
 		if gone {
 			q.client.forget(q.name)

@@ -22,6 +22,7 @@ type Event struct {
 	Wait    time.Duration // how long the job had been due when it was claimed; 0 where it concerns the queue
 	Took    time.Duration // since the job was claimed; 0 where it concerns the queue
 	Err     error         // the handler's error, or what went wrong
+	Count   int           // how many it stands for: leases of EventReaped, ticks of EventTickMissed; 1 of all others
 }
 
 // EventName says what happened.
@@ -68,5 +69,6 @@ func (c careful) Observe(ctx context.Context, e Event) {
 			c.log.Error("emq: the observer panicked", "event", e.Name, "panic", p)
 		}
 	}()
+	e.Count = max(e.Count, 1)
 	c.observer.Observe(ctx, e)
 }

@@ -97,7 +97,7 @@ func (p *pump) beat() (time.Duration, error) {
 	}
 	if res.Reaped > 0 {
 		p.c.w.log.Warn("emq: leases have lapsed and their jobs wait again", "queue", p.c.q.Name(), "jobs", res.Reaped)
-		p.c.w.observer.Observe(ctx, Event{Name: EventReaped, Queue: p.c.q.Name()})
+		p.c.w.observer.Observe(ctx, Event{Name: EventReaped, Queue: p.c.q.Name(), Count: res.Reaped})
 	}
 	next := min(pumpBeat, cfg.Lease/3)
 	if res.Due >= 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/echomq/emq/internal/redistest"
 	emq "github.com/echomq/emq/runtime"
 	"github.com/echomq/emq/runtime/embedded"
 )
@@ -108,5 +109,54 @@ func TestNilMiddlewareIsAFaultOfTheConfiguration(t *testing.T) {
 	}
 	if _, err := emq.NewWorker(client, emq.WorkerConfig{}, handle.With(nil)); !errors.Is(err, emq.ErrInvalid) {
 		t.Errorf("around a binding: %v", err)
+	}
+}
+
+// A job for which no connection could be made is certainly not there; one that a server may have got before
+// the connection was lost may be.
+func TestAnEnqueueThatFindsNobodyIsRefused(t *testing.T) {
+	t.Parallel()
+	s := realStore(t)
+	put(t, s.Client, job{1})
+	s.server.Kill()
+	eventually(t, "the client has seen that nobody is there", func() bool {
+		_, err := s.Queue("work").Counts(t.Context())
+		return err != nil && strings.Contains(err.Error(), "refused")
+	})
+	for _, jobs := range [][]emq.Job{{emq.New(job{2})}, {emq.New(job{3}), emq.New(job{4}, emq.InLane("a"))}} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		receipts, err := s.Enqueue(ctx, jobs...)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "was sent, as no connection") {
+			t.Errorf("%d jobs: %v", len(jobs), err)
+		}
+		for _, r := range receipts {
+			if r.Status != emq.Refused {
+				t.Errorf("%v is %v, not refused", r.Ref, r.Status)
+			}
+		}
+	}
+}
+
+func TestAnEnqueueThatWasSentOnceIsUnknownAlsoIfNobodyIsThereLater(t *testing.T) {
+	t.Parallel()
+	s := realStore(t)
+	p := startProxy(t, s.url)
+	client, err := emq.Open(t.Context(), p.Proxy.URL(), emq.WithLogger(new(logbook).logger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	put(t, client, job{1})
+	p.Judge(func(words []string) redistest.Fate {
+		if !strings.EqualFold(words[0], "EVALSHA") {
+			return redistest.Pass
+		}
+		go p.Close() // and nobody is there for the tries that follow
+		return redistest.Lose
+	})
+	receipts, err := client.Enqueue(t.Context(), emq.New(job{2}))
+	if err == nil || receipts[0].Status != emq.Unknown || !strings.Contains(err.Error(), "fate") {
+		t.Errorf("%+v, %v", receipts, err)
 	}
 }

@@ -25,7 +25,7 @@ func parseCron(c Cron) (schedule, error) {
 	}
 	parsed, err := cron.ParseStandard(c.Spec)
 	if err != nil {
-		return nil, fmt.Errorf("%w: cron spec %q: %w: it has five fields (minute, hour, day of month, month, day of week) or is @hourly, @daily, @weekly, @monthly or @yearly",
+		return nil, fmt.Errorf("%w: cron spec %q: %w: it has five fields (minute, hour, day of month, month, day of week with 0 for Sunday), like \"15 2 * * *\", or is @hourly, @daily, @weekly, @monthly or @yearly",
 			ErrInvalid, c.Spec, err)
 	}
 	fields, ok := parsed.(*cron.SpecSchedule)

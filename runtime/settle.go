@@ -105,8 +105,11 @@ func (r *run) retry(delay time.Duration) *settlement {
 }
 
 func (r *run) kill(err error) *settlement {
-	reason := err.Error()
-	return &settlement{EventDead, err, scripts.Burial(r.job.Fence, reason), false}
+	reason := err
+	if p, ok := err.(*policy); ok && p.err != nil { // that it is dead, its list says
+		reason = p.err
+	}
+	return &settlement{EventDead, err, scripts.Burial(r.job.Fence, reason.Error()), false}
 }
 
 func (r *run) discard(event EventName) *settlement {

@@ -87,7 +87,7 @@ type AuditedRows struct{ Pending, Scheduled, Active, Dead, Completed, Slots, For
 // Safe to repeat.
 func (q *Queue) AuditRows(ctx context.Context, look bool, lease time.Duration, ids []string) (AuditedRows, error) {
 	args := append([]string{q.keys.Base(), whether(look), ms(lease)}, ids...)
-	ns, err := q.ints(ctx, "audit_rows", 7, q.prepare("audit_rows", "", "", args...))
+	ns, err := q.ints(ctx, "audit", 7, q.prepare("audit_rows", "", "", args...))
 	if err != nil {
 		return AuditedRows{}, err
 	}
@@ -107,7 +107,7 @@ func (q *Queue) AuditMembers(ctx context.Context, look bool, list, lane, cursor 
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return 0, 0, "", q.wrap("audit_members", "", err)
+		return 0, 0, "", q.wrap("audit", "", err)
 	}
 	return int(number(reply[1])), int(number(reply[2])), text(reply[0]), nil
 }
@@ -138,7 +138,7 @@ func (q *Queue) auditRing(ctx context.Context, look bool, how string, rest ...st
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return 0, "", q.wrap("audit_ring", "", err)
+		return 0, "", q.wrap("audit", "", err)
 	}
 	return int(number(reply[1])), text(reply[0]), nil
 }
@@ -147,7 +147,7 @@ func (q *Queue) auditRing(ctx context.Context, look bool, how string, rest ...st
 func (q *Queue) AuditUnique(ctx context.Context, look bool, keys []string) (int, error) {
 	args := append([]string{q.keys.Base(), whether(look)}, keys...)
 	n, err := q.run(ctx, q.prepare("audit_unique", "", "", args...)).AsInt64()
-	return int(n), q.wrap("audit_unique", "", err)
+	return int(n), q.wrap("audit", "", err)
 }
 
 // AuditSubkeys deletes keys of jobs whose rows are gone, given as ids and names in pairs; it answers how many.
@@ -155,7 +155,7 @@ func (q *Queue) AuditUnique(ctx context.Context, look bool, keys []string) (int,
 func (q *Queue) AuditSubkeys(ctx context.Context, look bool, pairs []string) (int, error) {
 	args := append([]string{q.keys.Base(), whether(look)}, pairs...)
 	n, err := q.run(ctx, q.prepare("audit_subkeys", "", "", args...)).AsInt64()
-	return int(n), q.wrap("audit_subkeys", "", err)
+	return int(n), q.wrap("audit", "", err)
 }
 
 func whether(on bool) string {

@@ -84,7 +84,7 @@ func (q *Queue) Revive(ctx context.Context, r Revive) (Revived, error) {
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return Revived{}, q.wrap("revive", "", err)
+		return Revived{}, q.wrap("reprocess all", "", err)
 	}
 	return Revived{
 		Done: int(number(reply[1])), Refused: int(number(reply[2])), Other: int(number(reply[3])), Dropped: int(number(reply[4])),
@@ -113,7 +113,7 @@ func (q *Queue) Reassign(ctx context.Context, from, to string, at ReassignAt, li
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return Reassigned{}, q.wrap("reassign", "", err)
+		return Reassigned{}, q.wrap("reassign lane", "", err)
 	}
 	return Reassigned{number(reply[0]) == 1, int(number(reply[1])), int(number(reply[2])),
 		ReassignAt{text(reply[3]), text(reply[4])}}, nil
@@ -128,7 +128,7 @@ func (q *Queue) ReapLane(ctx context.Context, lane, cursor string, budget, limit
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return 0, "", 0, q.wrap("reap_lane", "", err)
+		return 0, "", 0, q.wrap("reap lane", "", err)
 	}
 	return int(number(reply[0])), text(reply[1]), time.Duration(number(reply[2])) * time.Millisecond, nil
 }

@@ -80,16 +80,24 @@ func (q *Queue) CronRefresh(ctx context.Context, name string, declared bool, d C
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return CronSeen{}, q.wrap("cron_refresh", "", err)
+		return CronSeen{}, q.wrap(writing(declared, name), "", err)
 	}
 	return CronSeen{text(reply[0]), time.UnixMilli(number(reply[1])), text(reply[2])}, nil
+}
+
+// writing names who writes a definition: a user, or a worker that has it from a job's directive.
+func writing(declared bool, name string) string {
+	if declared {
+		return "declare cron " + name
+	}
+	return "add cron " + name
 }
 
 // CronPut writes a definition over what the caller saw: seen is the entry's rev, empty for none. It answers
 // false if the entry has changed. Safe to repeat.
 func (q *Queue) CronPut(ctx context.Context, name, seen, rev string, next int64, declared bool, d CronDef) (bool, error) {
 	args := append([]string{name, seen, rev, strconv.FormatInt(next, 10), oneIf(declared), d.Sum()}, d.fields()...)
-	word, err := q.word(ctx, "cron_put", q.prepareEntry("cron_put", name, "", "", args...))
+	word, err := q.word(ctx, writing(declared, name), q.prepareEntry("cron_put", name, "", "", args...))
 	return word == "put", err
 }
 
@@ -102,7 +110,7 @@ func (q *Queue) CronDue(ctx context.Context, leaveOut int) ([]CronEntry, time.Ti
 		err = fmt.Errorf("an empty answer")
 	}
 	if err != nil {
-		return nil, time.Time{}, q.wrap("cron_due", "", err)
+		return nil, time.Time{}, q.wrap("cron entries that are due", "", err)
 	}
 	entries, err := q.readEntries(reply[1:])
 	return entries, time.UnixMilli(number(reply[0])), err
@@ -134,13 +142,13 @@ func (q *Queue) CronFire(ctx context.Context, f CronFire) (string, error) {
 	if f.Unique != "" {
 		last = q.keys.Unique(f.Unique)
 	}
-	return q.word(ctx, "cron_fire", q.prepareEntry("cron_fire", f.Name, f.ID, last, args...))
+	return q.word(ctx, "tick of cron entry "+f.Name, q.prepareEntry("cron_fire", f.Name, f.ID, last, args...))
 }
 
 // CronTune does "pause", "resume" (of the entry that the caller saw, to go on at next), "remove", "lapse"
 // or "retire" to an entry; it answers "done", "kept" or "moved". ErrGone, ErrLocked. Safe to repeat.
 func (q *Queue) CronTune(ctx context.Context, name, verb, seen string, next int64) (string, error) {
-	return q.word(ctx, "cron_tune", q.prepareEntry("cron_tune", name, "", "", name, verb, seen, strconv.FormatInt(next, 10)))
+	return q.word(ctx, verb+" cron "+name, q.prepareEntry("cron_tune", name, "", "", name, verb, seen, strconv.FormatInt(next, 10)))
 }
 
 // Crons gives a page of about n entries, without their payloads, and the next cursor: "0" at the end, and
@@ -168,7 +176,11 @@ func (q *Queue) crons(ctx context.Context, cursor, n string) ([]CronEntry, strin
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return nil, "", time.Time{}, q.wrap("crons", "", err)
+		what := "crons"
+		if cursor == "" {
+			what = "cron entry " + n
+		}
+		return nil, "", time.Time{}, q.wrap(what, "", err)
 	}
 	all, err := q.readEntries(reply[2:])
 	entries := all[:0]

@@ -16,7 +16,6 @@ var (
 	ErrState   = errors.New("emq: wrong state")
 	ErrLocked  = errors.New("emq: locked")
 	ErrFull    = errors.New("emq: queue is full")
-	ErrRate    = errors.New("emq: over the rate limit")
 	ErrVersion = errors.New("emq: version")
 
 	ErrClosed = errors.New("emq: the client is closed") // not a script's word
@@ -30,6 +29,9 @@ type Refusal struct {
 }
 
 func (r *Refusal) Error() string {
+	if r.ID == "" {
+		return fmt.Sprintf("%v: queue %s: %s", r.Class, r.Queue, r.Text)
+	}
 	if r.Class == ErrGone {
 		return fmt.Sprintf("%v: queue %s, job %s: it has ended, or never was", r.Class, r.Queue, r.ID)
 	}
@@ -60,15 +62,13 @@ func classOf(word string) error {
 		return ErrLocked
 	case "EMQFULL":
 		return ErrFull
-	case "EMQRATE":
-		return ErrRate
 	case "EMQVERSION":
 		return ErrVersion
 	}
 	return nil
 }
 
-// wrap gives an error its place. id may be empty.
+// wrap gives an error its place: what the user called, the queue, and the job if it concerns one.
 func (q *Queue) wrap(call, id string, err error) error {
 	if err == nil {
 		return nil

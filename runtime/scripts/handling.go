@@ -11,14 +11,14 @@ import (
 // Progress notes how far a running job is, as JSON. ErrGone, ErrStale. Safe to repeat.
 func (q *Queue) Progress(ctx context.Context, f Fence, progress []byte) error {
 	c := q.prepare("progress", f.ID, "", f.ID, f.token(), f.By, rueidis.BinaryString(progress), q.keys.Base())
-	return q.wrap("progress", f.ID, q.run(ctx, c).Error())
+	return q.wrap("set progress", f.ID, q.run(ctx, c).Error())
 }
 
 // Log writes a line about a running job and keeps the last ones. ErrGone, ErrStale. Do not repeat it after
 // a lost answer, unless a line may stand there twice.
 func (q *Queue) Log(ctx context.Context, f Fence, keep int, line string) error {
 	c := q.prepare("log", f.ID, "", f.ID, f.token(), f.By, strconv.Itoa(keep), line)
-	return q.wrap("log", f.ID, q.run(ctx, c).Error())
+	return q.wrap("append log", f.ID, q.run(ctx, c).Error())
 }
 
 // Lines are log lines of a job.

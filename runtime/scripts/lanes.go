@@ -13,7 +13,14 @@ func (q *Queue) Tune(ctx context.Context, lane, verb string, value int) error {
 	if value > 0 {
 		text = strconv.Itoa(value)
 	}
-	return q.wrap("lane "+verb, "", q.run(ctx, q.prepare("tune", "", "", q.keys.Base(), lane, verb, text)).Error())
+	what := verb + " lane"
+	switch {
+	case verb == "limit" && value == 0:
+		what = "clear lane limit"
+	case verb == "limit", verb == "weight":
+		what = "set lane " + verb
+	}
+	return q.wrap(what, "", q.run(ctx, q.prepare("tune", "", "", q.keys.Base(), lane, verb, text)).Error())
 }
 
 // Lane is how one lane stands.
@@ -30,6 +37,9 @@ type LanesAt struct{ Stage, Cursor string }
 // LanesBegin is where a browse begins.
 var LanesBegin = LanesAt{"ring", "0"}
 
+// laneStage is the stage that answers the lane that its cursor names.
+const laneStage = "one"
+
 // Lanes gives about n lanes, those in which jobs wait or that have a control of their own, and where to
 // go on. Safe to repeat.
 func (q *Queue) Lanes(ctx context.Context, at LanesAt, n int) ([]Lane, LanesAt, error) {
@@ -39,7 +49,11 @@ func (q *Queue) Lanes(ctx context.Context, at LanesAt, n int) ([]Lane, LanesAt, 
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return nil, LanesAt{}, q.wrap("lanes", "", err)
+		what := "lanes"
+		if at.Stage == laneStage {
+			what = "lane"
+		}
+		return nil, LanesAt{}, q.wrap(what, "", err)
 	}
 	next := LanesAt{text(reply[0]), text(reply[1])}
 	lanes := make([]Lane, 0, len(reply)/6)
@@ -54,12 +68,12 @@ func (q *Queue) Lanes(ctx context.Context, at LanesAt, n int) ([]Lane, LanesAt, 
 
 // Lane gives one lane by its name, known or not. Safe to repeat.
 func (q *Queue) Lane(ctx context.Context, name string) (Lane, error) {
-	lanes, _, err := q.Lanes(ctx, LanesAt{"one", name}, 1)
+	lanes, _, err := q.Lanes(ctx, LanesAt{laneStage, name}, 1)
 	if err != nil {
 		return Lane{}, err
 	}
 	if len(lanes) != 1 {
-		return Lane{}, q.wrap("lanes", "", fmt.Errorf("%d lanes for one name", len(lanes)))
+		return Lane{}, q.wrap("lane", "", fmt.Errorf("%d lanes for one name", len(lanes)))
 	}
 	return lanes[0], nil
 }

@@ -28,11 +28,11 @@ func (q *Queue) Detail(ctx context.Context, id string) (Detail, error) {
 		err = fmt.Errorf("an answer of %d parts", len(reply))
 	}
 	if err != nil {
-		return Detail{}, q.wrap("detail", id, err)
+		return Detail{}, q.wrap("job", id, err)
 	}
 	row, err := reply[3].AsStrMap()
 	if err != nil {
-		return Detail{}, q.wrap("detail", id, err)
+		return Detail{}, q.wrap("job", id, err)
 	}
 	return Detail{text(reply[0]), Instant(text(reply[1])), text(reply[2]), row}, nil
 }

@@ -29,7 +29,26 @@ func settingFields() []string {
 // repeat.
 func (q *Queue) Set(ctx context.Context, pairs ...string) error {
 	c := q.prepare("setting", "", "", append([]string{q.keys.Base()}, pairs...)...)
-	return q.wrap("set "+pairs[0], "", q.run(ctx, c).Error())
+	return q.wrap(settingVerb(pairs[0], pairs[1] != ""), "", q.run(ctx, c).Error())
+}
+
+// settingVerb is what the user called to change a field.
+func settingVerb(field string, on bool) string {
+	names := map[string]string{
+		FieldConcurrency: "concurrency", FieldRateMax: "rate", FieldMaxLen: "maximum length", FieldDeadMax: "dead caps",
+		FieldCrashBudget: "crash budget",
+	}
+	switch {
+	case field == FieldPaused && on:
+		return "pause"
+	case field == FieldPaused:
+		return "resume"
+	case field == FieldEvents:
+		return "set events"
+	case on:
+		return "set " + names[field]
+	}
+	return "clear " + names[field]
 }
 
 // Settings reads the fields that are set, and the FlatWeight. Safe to repeat.

@@ -208,10 +208,10 @@ func (q *Queue) Extend(ctx context.Context, lease time.Duration, jobs []Fence) (
 	}
 	ns, err := q.run(ctx, q.prepare("extend", "", "", args...)).AsIntSlice()
 	if err != nil {
-		return nil, q.wrap("extend", "", err)
+		return nil, q.wrap("heartbeat", "", err)
 	}
 	if len(ns) != len(jobs) {
-		return nil, q.wrap("extend", "", fmt.Errorf("%d answers for %d jobs", len(ns), len(jobs)))
+		return nil, q.wrap("heartbeat", "", fmt.Errorf("%d answers for %d jobs", len(ns), len(jobs)))
 	}
 	beats := make([]Beat, len(ns))
 	for i, n := range ns {

@@ -30,11 +30,11 @@ func (q *Queue) Update(ctx context.Context, u Update) (word, own string, err err
 	words, err := q.run(ctx, q.prepare("update", u.ID, "", args...)).AsStrSlice()
 	switch {
 	case err != nil:
-		return "", "", q.wrap("update", u.ID, err)
+		return "", "", q.wrap("update payload", u.ID, err)
 	case len(words) == 1:
 		return words[0], "", nil
 	case len(words) == 2:
 		return words[0], words[1], nil
 	}
-	return "", "", q.wrap("update", u.ID, fmt.Errorf("unexpected answer %q", words))
+	return "", "", q.wrap("update payload", u.ID, fmt.Errorf("unexpected answer %q", words))
 }
