@@ -29,7 +29,9 @@ const (
 // Every job has its own verdict: with an error, the receipts say which jobs are in the queue. A call
 // whose answer was lost is sent again and recognised by the server, so a job is enqueued once, unless
 // it has already ended by then: an enqueue with an unknown outcome is at-least-once. Give jobs ids
-// (WithID) or a unique field to repeat a call safely. ErrFull, ErrTooLarge, ErrInvalid.
+// (WithID) or a unique field to repeat a call safely. Give ctx a deadline: at a server that does not answer a
+// call without one takes up to about 50 s. If no connection could be made, the receipts are Refused. ErrFull,
+// ErrTooLarge, ErrInvalid.
 func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	return c.enqueuer.Enqueue(ctx, jobs...)
 }

@@ -40,7 +40,7 @@ type Counts struct {
 	InLanes int64 // those of Pending that wait in lanes
 
 	// Totals: completed, failed (became dead letters), retried, snoozed, released, reaped, cancelled,
-	// discarded, orphan (ids whose row was gone) and stale (late settles that were refused).
+	// discarded, removed (by Remove or a drain), orphan (ids whose row was gone) and stale (late settles that were refused).
 	Totals map[string]int64
 }
 
