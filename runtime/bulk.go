@@ -155,7 +155,7 @@ func (q *Queue) drain(ctx context.Context, verb string, d scripts.Drain, p *Bulk
 	if err := q.usable(); err != nil {
 		return err
 	}
-	d.Limit = drainBatch
+	d.Limit, d.Verb = drainBatch, verb
 	for more := true; more; {
 		got, err := q.q.Drain(ctx, d)
 		if err != nil {

@@ -36,6 +36,7 @@ type Drain struct {
 	List, Lane string
 	Limit      int
 	Guard      Guard
+	Verb       string // what the user called, for errors; "drain" if it is empty
 }
 
 // Drained is the answer of one call.
@@ -47,7 +48,11 @@ type Drained struct {
 // Drain deletes up to Limit jobs of a list. ErrState for what the guard keeps out. Safe to repeat.
 func (q *Queue) Drain(ctx context.Context, d Drain) (Drained, error) {
 	c := q.prepare("drain", "", "", q.keys.Base(), d.List, d.Lane, strconv.Itoa(d.Limit), string(d.Guard))
-	ns, err := q.ints(ctx, "drain", 3, c)
+	verb := d.Verb
+	if verb == "" {
+		verb = "drain"
+	}
+	ns, err := q.ints(ctx, verb, 3, c)
 	if err != nil {
 		return Drained{}, err
 	}

@@ -211,7 +211,7 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 		},
 		"drain": func(t *rapid.T) {
 			list := rapid.SampledFrom([]string{"pending", "lane", "lanes", "schedule", "dead", "completed", "active"}).Draw(t, "list")
-			h.do(drain{list, rapid.SampledFrom(propertyLanes[1:]).Draw(t, "lane"), rapid.IntRange(1, 2).Draw(t, "limit"), Unguarded})
+			h.do(drain{list, rapid.SampledFrom(propertyLanes[1:]).Draw(t, "lane"), rapid.IntRange(1, 2).Draw(t, "limit"), Unguarded, ""})
 		},
 		"reassign": func(t *rapid.T) {
 			lanes := rapid.SampledFrom([][2]string{{"a", "b"}, {"b", "a"}, {"a", ""}, {"b", ""}}).Draw(t, "lanes")
