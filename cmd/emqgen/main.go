@@ -31,8 +31,9 @@ A job is a struct with a directive; its queue is declared beside it:
 		Email string ` + "`json:\"email\"`" + `
 	}
 
-Packages are named as for go build; without any, it is the one in this directory. One call for
-the whole module, emqgen ./..., is the fastest, and finds kinds that two packages both have.
+Flags may stand before or behind the packages, which are named as for go build; without any, it
+is the one in this directory. One call for the whole module, emqgen ./..., is the fastest, and finds
+kinds that two packages both have.
 All errors of a run are reported together, and nothing is written if there is one.
 
 Flags:
@@ -68,8 +69,16 @@ func run(ctx context.Context, call generate.Call, args []string) int {
 	check := flags.Bool("check", false, "")
 	list := flags.Bool("list", false, "")
 	asJSON := flags.Bool("json", false, "")
-	accept := flags.String("accept", "", "")
+	var accept, patterns []string
+	flags.Func("accept", "", func(kinds string) error {
+		accept = append(accept, strings.Split(kinds, ",")...)
+		return nil
+	})
 	err := flags.Parse(args)
+	for err == nil && flags.NArg() > 0 { // flags may also stand behind packages
+		patterns = append(patterns, flags.Arg(0))
+		err = flags.Parse(flags.Args()[1:])
+	}
 	switch {
 	case err == flag.ErrHelp:
 		if _, err := io.WriteString(call.Stdout, usage); err != nil {
@@ -78,7 +87,7 @@ func run(ctx context.Context, call generate.Call, args []string) int {
 		return generate.Fine
 	case err == nil && *check && *list:
 		err = fmt.Errorf("-check and -list exclude each other")
-	case err == nil && *accept != "" && (*check || *list):
+	case err == nil && len(accept) > 0 && (*check || *list):
 		err = fmt.Errorf("-accept is for a call that writes")
 	case err == nil && *asJSON && !*list:
 		err = fmt.Errorf("-json goes with -list")
@@ -87,10 +96,7 @@ func run(ctx context.Context, call generate.Call, args []string) int {
 		fmt.Fprintf(call.Stderr, "emqgen: %v\nemqgen -h explains the flags\n", err)
 		return generate.Failed
 	}
-	call.Patterns = flags.Args()
-	if *accept != "" {
-		call.Accept = strings.Split(*accept, ",")
-	}
+	call.Patterns, call.Accept = patterns, accept
 	if len(call.Patterns) == 0 {
 		call.Patterns = []string{"."}
 	}

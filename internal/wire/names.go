@@ -23,9 +23,13 @@ func (e *RuleError) Error() string {
 func Quote(s string) string {
 	const most = 64
 	if len(s) > most {
-		return strconv.QuoteToASCII(s[:most]) + "…"
+		cut := most
+		for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) { // a letter is shown whole or not at all
+			cut--
+		}
+		return strconv.Quote(s[:cut]) + "…"
 	}
-	return strconv.QuoteToASCII(s)
+	return strconv.Quote(s)
 }
 
 // spelled tells whether s is of 1 to most bytes, each a digit, a small letter, one of the signs or, with

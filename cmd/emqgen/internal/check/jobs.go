@@ -29,6 +29,8 @@ func settings(j *model.Job, diags *diag.List) {
 func queueKnown(p *model.Package, j *model.Job, diags *diag.List) {
 	switch {
 	case j.Queue != nil:
+	case j.InQueue.Set && wire.CheckQueue(j.InQueue.Value) != nil: // reported
+	case p.Muddled: // the queue may be what a directive with an error was to declare
 	case j.InQueue.Set:
 		hint := diag.Suggest(j.InQueue.Value, queueNames(p))
 		if hint == "" {

@@ -24,8 +24,9 @@ type Draft struct {
 	was    []*model.Old
 	crons  map[*typeDecl]*model.Cron
 	byType map[*typeDecl]*model.Job
-	files  []*load.File // with annotated types
-	hidden bool         // a file that is not built here has directives
+	failed map[*typeDecl]bool // types with a comment that was to be a directive and is none; reported
+	files  []*load.File       // with annotated types
+	hidden bool               // a file that is not built here has directives
 }
 
 // Read reads the directives of a package. Faults go to diags.
@@ -34,7 +35,7 @@ func Read(src *load.Package, diags *diag.List) *Draft {
 		Source: src, diags: diags,
 		Model: &model.Package{Path: src.Path, Name: src.Name, Dir: src.Dir, Fset: src.Fset},
 		jobs:  map[*model.Job]*typeDecl{}, olds: map[*model.Old]*typeDecl{},
-		crons: map[*typeDecl]*model.Cron{}, byType: map[*typeDecl]*model.Job{},
+		crons: map[*typeDecl]*model.Cron{}, byType: map[*typeDecl]*model.Job{}, failed: map[*typeDecl]bool{},
 	}
 	for _, f := range src.Files {
 		d.file(f)
@@ -66,23 +67,33 @@ func (d *Draft) file(f *load.File) {
 	at := locate(f)
 	seen := map[*typeDecl]map[string]token.Position{}
 	for _, group := range f.AST.Comments {
+		lost := false // a directive of this comment has been reported as misplaced
 		for _, comment := range group.List {
 			dir, ok, problems := directive.Parse(comment.Text)
 			r := &reader{diags: d.diags, base: d.place(comment.Pos()), text: comment.Text, dir: dir, given: map[string]bool{}}
 			for _, p := range problems {
 				r.report(p)
 			}
+			decl := at.types[group]
+			known := slices.Contains(directive.Names(), dir.Name)
+			if len(problems) > 0 && !ok || ok && !known { // what it was to declare is not also missed
+				d.failed[decl] = decl != nil
+				d.Model.Muddled = d.Model.Muddled || decl == nil
+			}
 			if !ok {
 				continue
 			}
-			if !slices.Contains(directive.Names(), dir.Name) {
+			if !known {
 				r.errorf(dir.NameAt, diag.UnknownDirective, suggest(dir.Name), "unknown directive //emq:%s", dir.Name)
 				continue
 			}
-			if !d.placed(r, at, group) {
+			if lost {
+				continue // for the same reason
+			}
+			if lost = !d.placed(r, at, group); lost {
+				d.Model.Muddled = d.Model.Muddled || dir.Name == "queue"
 				continue
 			}
-			decl := at.types[group]
 			if decl != nil {
 				if seen[decl] == nil {
 					seen[decl] = map[string]token.Position{}
@@ -141,9 +152,12 @@ func (d *Draft) placed(r *reader, at *places, g *ast.CommentGroup) bool {
 func (d *Draft) directive(r *reader, decl *typeDecl) {
 	switch r.dir.Name {
 	case "queue":
-		if q := r.queue(); q != nil {
-			d.Model.Queues = append(d.Model.Queues, q)
+		q := r.queue()
+		if q == nil {
+			d.Model.Muddled = true
+			return
 		}
+		d.Model.Queues = append(d.Model.Queues, q)
 	case "retired":
 		if x := r.retired(); x != nil {
 			d.Model.Retired = append(d.Model.Retired, x)
@@ -217,6 +231,9 @@ func (d *Draft) attach() {
 			job.Cron = cron
 			continue
 		}
+		if d.failed[decl] {
+			continue
+		}
 		d.diags.Errorf(cron.Pos, diag.Misplaced, "add //emq:job to the type", "//emq:cron on %s, which is not a job", decl.spec.Name.Name)
 	}
 	var jobs []string
@@ -229,12 +246,25 @@ func (d *Draft) attach() {
 			continue
 		}
 		i := slices.Index(jobs, old.Of.Value)
+		if i < 0 && d.failedType(old.Of.Value) {
+			continue
+		}
 		if i < 0 {
 			d.diags.Errorf(old.Of.Pos, diag.WasUnknown, diag.Suggest(old.Of.Value, jobs), "//emq:was %s: there is no job of this name in the package", old.Of.Value)
 			continue
 		}
 		d.Model.Jobs[i].Olds = append(d.Model.Jobs[i].Olds, old)
 	}
+}
+
+// failedType says whether a type of this name was most likely to be a job.
+func (d *Draft) failedType(name string) bool {
+	for decl, failed := range d.failed {
+		if failed && decl.spec.Name.Name == name {
+			return true
+		}
+	}
+	return false
 }
 
 // elsewhere finds the directives of a file that is no input. What is almost one is a fault there too:

@@ -88,6 +88,8 @@ func (r *reader) strayWord(a directive.Arg, options []string) {
 		hint = "it is the last word inside the parentheses: backoff=fixed(30s,jitter)"
 	case slices.Contains(options, a.Value):
 		hint = "write " + a.Value + "=VALUE"
+	case strings.Contains(a.Value, ":") && slices.Contains(options, a.Value[:strings.Index(a.Value, ":")]):
+		hint = "write " + strings.Replace(a.Value, ":", "=", 1)
 	case diag.Nearest(a.Value, options) != "":
 		hint = "did you mean " + diag.Nearest(a.Value, options) + "=?"
 	case r.dir.Name == "cron":

@@ -20,7 +20,7 @@ func (d *Draft) StrayTags(reached func(token.Pos) bool) {
 			case *ast.TypeSpec:
 				owner = n.Name.Name
 			case *ast.Field:
-				if n.Tag != nil && !reached(n.Pos()) {
+				if n.Tag != nil && !d.failedType(owner) && !reached(n.Pos()) {
 					d.strayTag(owner, n)
 				}
 			}

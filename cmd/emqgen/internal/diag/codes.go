@@ -77,6 +77,7 @@ const (
 	BadVersion     Code = 65
 	BadFrom        Code = 66
 	RetiredAlive   Code = 67
+	ResultChanged  Code = 68
 
 	LockFile      Code = 70
 	FieldGone     Code = 71

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -59,9 +60,7 @@ func Parse(comment string) (Directive, bool, []*Problem) {
 // scan splits arguments at blanks, outside quotes and parentheses.
 func scan(s string, i int) (args []Arg, problems []*Problem) {
 	for {
-		for i < len(s) && blank(s[i]) {
-			i++
-		}
+		i = skipBlanks(s, i)
 		if i >= len(s) {
 			return args, problems
 		}
@@ -70,6 +69,14 @@ func scan(s string, i int) (args []Arg, problems []*Problem) {
 				"a directive has no room for a comment"))
 		}
 		arg, next, p := scanArg(s, i)
+		if p == nil {
+			arg, next, p = otherForm(s, arg, next)
+			if p != nil { // what is meant is plain: it is not also reported as missing
+				problems, args = append(problems, p), append(args, arg)
+				i = next
+				continue
+			}
+		}
 		if p != nil {
 			problems = append(problems, p)
 		} else {
@@ -77,6 +84,47 @@ func scan(s string, i int) (args []Arg, problems []*Problem) {
 		}
 		i = next
 	}
+}
+
+// otherForm knows what other notations make of key=value: blanks around the "=", and commas between
+// options. It answers the argument that was meant.
+func otherForm(s string, arg Arg, next int) (Arg, int, *Problem) {
+	word, at := arg.Value, skipBlanks(s, next)
+	if !arg.HasValue && !arg.Quoted && at < len(s) && s[at] == '=' { // timeout = 3s, timeout =3s
+		if at = skipBlanks(s, at+1); at < len(s) {
+			if meant, end, p := scanArg(s, at); p == nil && !meant.HasValue {
+				meant.Key, meant.At, meant.HasValue = word, arg.At, true
+				form := word + "=" + strings.TrimSuffix(s[at:end], ",")
+				meant.Value = strings.TrimSuffix(meant.Value, ",")
+				return meant, end, problem(arg.At, diag.UnknownOption, "write "+form, "blanks around the = of %s", word)
+			}
+		}
+	}
+	if arg.Quoted || !arg.HasValue {
+		return arg, next, nil
+	}
+	if m := commaOption.FindStringIndex(arg.Value); m != nil { // timeout=3s,attempts=5
+		cut := arg.ValueAt + m[0]
+		arg.Value = arg.Value[:m[0]]
+		return arg, cut + 1, problem(cut, diag.UnknownOption, "write "+s[arg.At:cut]+" "+s[cut+1:next], "a comma between options")
+	}
+	if rest, found := strings.CutSuffix(arg.Value, ","); found { // timeout=3s, attempts=5
+		arg.Value = rest
+		if at < len(s) && !strings.Contains(s[at:wordEnd(s, at)], "=") {
+			return arg, wordEnd(s, at), problem(next-1, diag.UnknownOption, "write "+s[arg.At:next]+s[at:wordEnd(s, at)], "a blank in a list")
+		}
+		return arg, next, problem(next-1, diag.UnknownOption, "options have blanks between them: write "+s[arg.At:next-1], "a comma behind an option")
+	}
+	return arg, next, nil
+}
+
+var commaOption = regexp.MustCompile(`,[a-z]+=`)
+
+func skipBlanks(s string, i int) int {
+	for i < len(s) && blank(s[i]) {
+		i++
+	}
+	return i
 }
 
 // scanArg reads the argument at i and says where it ends.
@@ -97,6 +145,10 @@ func scanArg(s string, i int) (Arg, int, *Problem) {
 	case j == i:
 		return arg, wordEnd(s, i), problem(i, diag.Malformed, "", "a value without an option: %s", s[i:wordEnd(s, i)])
 	case j+1 >= len(s) || blank(s[j+1]):
+		if at := skipBlanks(s, j+1); at < len(s) && !strings.Contains(s[at:wordEnd(s, at)], "=") && !strings.HasPrefix(s[at:], "//") && s[at] != '#' {
+			form := arg.Key + "=" + strings.TrimSuffix(s[at:wordEnd(s, at)], ",")
+			return arg, wordEnd(s, at), problem(i, diag.Malformed, "write "+form, "a blank behind the = of %s", arg.Key)
+		}
 		return arg, j + 1, problem(i, diag.Malformed, "write "+arg.Key+"=VALUE without blanks around the =", "%s= has no value", arg.Key)
 	case s[j+1] == '"' || s[j+1] == '`':
 		return scanQuoted(s, j+1, arg)

@@ -2,6 +2,8 @@ package directive
 
 import (
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,10 +46,16 @@ func Short(d time.Duration) string {
 // Duration reads the value as a positive duration in whole milliseconds.
 func (a Arg) Duration() (time.Duration, *Problem) { return duration(a.Key, a.Value, a.ValueAt) }
 
+// tooLong is the form of a duration; one that does not parse overflows.
+var tooLong = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`)
+
 func duration(what, text string, at int) (time.Duration, *Problem) {
 	d, err := time.ParseDuration(text)
 	switch {
 	case err != nil:
+		if tooLong.MatchString(text) {
+			return 0, problem(at, diag.BadDuration, "", "%s: %s is over the longest duration there is, %s", what, text, Short(math.MaxInt64/time.Hour*time.Hour))
+		}
 		hint := "write a number and a unit: 500ms, 30s, 10m, 1h30m"
 		if n, ok := strings.CutSuffix(text, "d"); ok {
 			if days, err := strconv.Atoi(n); err == nil && days > 0 && days < 1<<16 {

@@ -277,8 +277,12 @@ func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.F
 	}
 	old, err := schema.Decode(f.Have())
 	if err != nil {
-		r.diags.Errorf(schema.Place(f.Path, f.Have(), err), diag.LockFile,
-			"restore it from version control; if you delete it, it is written anew, and nothing is known of jobs that wait", "the schema lock cannot be read: %v", err)
+		hint := "restore it from version control; if you delete it, it is written anew, and nothing is known of jobs that wait"
+		var fault *schema.FaultError
+		if errors.As(err, &fault) && fault.Merge {
+			hint = "take either side whole, git checkout --theirs " + schema.FileName + ", solve the conflict in the sources, and run emqgen"
+		}
+		r.diags.Errorf(schema.Place(f.Path, f.Have(), err), diag.LockFile, hint, "the schema lock cannot be read: %v", err)
 		return nil, nil
 	}
 	review := schema.Review{Path: f.Path, Src: f.Have(), Old: old, Now: now, Package: p, Accept: r.Accept, Diags: r.diags}

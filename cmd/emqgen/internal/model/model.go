@@ -40,6 +40,7 @@ type Package struct {
 	Types           *types.Package
 	Fset            *token.FileSet
 	Unresolved      bool   // a payload has a type error, which has been reported
+	Muddled         bool   // a directive of a queue has an error by which it declares none; reported
 	From            string // the directory of the call
 }
 

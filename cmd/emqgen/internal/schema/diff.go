@@ -68,13 +68,40 @@ func (r *Review) match() []*model.Job {
 	return found
 }
 
-// gone reports a kind that no job has any more.
+// gone reports a kind that no job has any more, with all names and queues under which jobs of it may wait.
 func (r *Review) gone(old Kind) {
-	if slices.Contains(r.Now.Retired, Retired{old.Kind, old.Queue}) {
+	var lost []string
+	for _, queue := range append([]string{old.Queue}, old.From...) {
+		for _, kind := range append([]string{old.Kind}, old.Aliases...) {
+			if !slices.Contains(r.Now.Retired, Retired{kind, queue}) && !r.served(kind, queue) {
+				lost = append(lost, fmt.Sprintf("//emq:retired kind=%s queue=%s", kind, queue))
+			}
+		}
+	}
+	if len(lost) == 0 {
 		return
 	}
-	hint := fmt.Sprintf("If the type was renamed, give it kind=%s; if the kind is gone on purpose, write //emq:retired kind=%s queue=%s", old.Kind, old.Kind, old.Queue)
-	r.Diags.Errorf(r.line(old.Kind), diag.KindGone, hint, "no job has the kind %s any more, and jobs of it may wait in queue %s", old.Kind, old.Queue)
+	d := diag.Diagnostic{Pos: r.line(old.Kind), Code: diag.KindGone,
+		Text: fmt.Sprintf("no job has the kind %s any more, and jobs of it may wait in queue %s", old.Kind, old.Queue)}
+	if retire := "//emq:retired kind=" + old.Kind + " queue=" + old.Queue; len(lost) == 1 && lost[0] == retire {
+		d.Hint = fmt.Sprintf("if the type was renamed, give it kind=%s; if the kind is gone on purpose, write %s%s", old.Kind, retire, orAccept(old))
+	} else {
+		d.Hint = fmt.Sprintf("if the type was renamed, give it kind=%s%s; if the kind is gone on purpose, write", old.Kind, orAccept(old))
+		d.More = lost
+	}
+	r.Diags.Add(d)
+}
+
+// served says whether a job of the package answers to a kind on a queue.
+func (r *Review) served(kind, queue string) bool {
+	return slices.ContainsFunc(r.Now.Kinds, func(k Kind) bool {
+		return (k.Kind == kind || slices.Contains(k.Aliases, kind)) && (k.Queue == queue || slices.Contains(k.From, queue))
+	})
+}
+
+// orAccept ends a hint with the way for those who know that nothing waits.
+func orAccept(old Kind) string {
+	return "; or, if no job of it waits, run emqgen -accept " + old.Kind
 }
 
 // line is the place of a kind in the lock.
@@ -87,6 +114,7 @@ func (r *Review) kept(old Kind, j *model.Job) {
 	now := r.entry(j)
 	r.placed(old, now, j)
 	r.keys(old, now, j)
+	r.result(old, now, j)
 	switch {
 	case now.Version < old.Version:
 		r.Diags.Errorf(j.Version.Pos, diag.VersionBack, fmt.Sprintf("write version=%d or more", old.Version),
@@ -120,12 +148,18 @@ func (r *Review) placed(old, now Kind, j *model.Job) {
 		if !j.InQueue.Set {
 			pos = j.At
 		}
-		r.Diags.Errorf(pos, diag.QueueMoved, "add from="+old.Queue+": then workers serve it there too",
+		r.Diags.Errorf(pos, diag.QueueMoved, "add from="+old.Queue+": then workers serve it there too"+orAccept(old),
 			"job %s has moved from queue %s to %s, and jobs that wait there would find no handler", j.Name, old.Queue, now.Queue)
+	}
+	for _, q := range old.From {
+		if q != now.Queue && !slices.Contains(now.From, q) && !slices.Contains(r.Now.Retired, Retired{now.Kind, q}) && !r.served(old.Kind, q) {
+			r.Diags.Errorf(j.At, diag.QueueMoved, "keep from="+q+" until that queue is empty"+orAccept(old),
+				"job %s is not served on queue %s any more, where jobs may wait since it has moved", j.Name, q)
+		}
 	}
 	for _, a := range old.Aliases {
 		if a != now.Kind && !slices.Contains(now.Aliases, a) && !slices.Contains(r.Now.Retired, Retired{a, now.Queue}) {
-			r.Diags.Errorf(j.At, diag.AliasGone, fmt.Sprintf("keep it, or write //emq:retired kind=%s queue=%s", a, now.Queue),
+			r.Diags.Errorf(j.At, diag.AliasGone, fmt.Sprintf("keep it, or write //emq:retired kind=%s queue=%s%s", a, now.Queue, orAccept(old)),
 				"job %s has lost the alias %s, and jobs with that kind may wait", j.Name, a)
 		}
 	}
@@ -154,6 +188,9 @@ func (r *Review) payload(old, now Kind, j *model.Job) {
 	paste := keepOld(j, old.Version, old.Payload)
 	for _, c := range Compare(old.Payload, now.Payload) {
 		d := diag.Diagnostic{Pos: j.Pos, Hint: fmt.Sprintf("raise the job to version=%d and keep the old struct", old.Version+1)}
+		if paste != nil {
+			d.Hint += " as below"
+		}
 		name := fmt.Sprintf("field %q of %s v%d", c.Path, now.Kind, now.Version)
 		if c.Path == "" {
 			name = fmt.Sprintf("the payload of %s v%d", now.Kind, now.Version)
@@ -177,9 +214,42 @@ func (r *Review) payload(old, now Kind, j *model.Job) {
 			d.Hint = "keep omitempty; else " + d.Hint
 		}
 		if c.Kind != Added {
+			d.Hint += orAccept(old)
 			d.More, paste = paste, nil // once for a job
 		}
 		r.Diags.Add(d)
+	}
+}
+
+// result reports what is different in results: kept ones, and callers of an older build, have the old form.
+func (r *Review) result(old, now Kind, j *model.Job) {
+	if old.Result == nil {
+		return // nobody reads one yet
+	}
+	pos := j.At
+	if j.Result.Set {
+		pos = j.Result.Pos
+	}
+	hint := "add fields beside the old ones instead; or, if no result is kept and no job of it waits, run emqgen -accept " + old.Kind
+	if now.Result == nil {
+		r.Diags.Errorf(pos, diag.ResultChanged, "keep result=; or, if nobody waits for one, run emqgen -accept "+old.Kind, "job %s has no result any more, and callers may wait for one", j.Name)
+		return
+	}
+	for _, c := range Compare(old.Result, now.Result) {
+		name := "the result of " + now.Kind
+		if c.Path != "" {
+			name = fmt.Sprintf("field %q of the result of %s", c.Path, now.Kind)
+		}
+		switch c.Kind {
+		case Added:
+			r.Diags.Warnf(pos, diag.ResultChanged, "", "%s is new: results that are kept have it empty", name)
+		case Gone:
+			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s is gone: callers of an older build would not find it", name)
+		case Retyped:
+			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s was %s and is %s: results that are kept would not decode", name, c.From, c.To)
+		case Required:
+			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s was optional and is required: results that are kept may lack it", name)
+		}
 	}
 }
 
@@ -194,7 +264,7 @@ func (r *Review) olds(kept map[string]*Schema, j *model.Job) {
 		if i < 0 {
 			r.Diags.Add(diag.Diagnostic{Pos: j.Version.Pos, Code: diag.BadVersion,
 				Text: fmt.Sprintf("job %s is at version %d, and jobs of version %d may wait", j.Name, j.Version.Value, version),
-				Hint: "keep their struct", More: keepOld(j, version, kept[v])})
+				Hint: "keep their struct as below; or, if no job of that version waits, run emqgen -accept " + j.Kind.Value, More: keepOld(j, version, kept[v])})
 			continue
 		}
 		was := j.Olds[i]

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"go/token"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
 )
@@ -114,17 +116,44 @@ func (l *Lock) Encode() ([]byte, error) {
 
 // Place is where Decode found fault with a lock: the start, unless the JSON itself is wrong.
 func Place(path string, src []byte, err error) token.Position {
+	var fault *FaultError
+	if errors.As(err, &fault) {
+		return placeAt(path, src, fault.at)
+	}
+	return placeAt(path, src, 0)
+}
+
+// FaultError is a fault in the text of a lock.
+type FaultError struct {
+	Merge bool // a merge has left its markers
+	text  string
+	at    int
+}
+
+func (e *FaultError) Error() string { return e.text }
+
+// faultOf says in words of our own what encoding/json found.
+func faultOf(src []byte, err error) *FaultError {
+	if m := mergeMarker.FindIndex(src); m != nil {
+		return &FaultError{Merge: true, at: m[0], text: "a merge has left its markers in it"}
+	}
 	var syntax *json.SyntaxError
 	var mismatch *json.UnmarshalTypeError
-	offset := int64(1) // the error is behind so many bytes
+	unknown, isUnknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	switch {
-	case errors.As(err, &syntax):
-		offset = syntax.Offset
 	case errors.As(err, &mismatch):
-		offset = mismatch.Offset
+		return &FaultError{at: int(mismatch.Offset) - 1, text: fmt.Sprintf("%s cannot be a %s", cmp.Or(mismatch.Field, "the whole"), mismatch.Value)}
+	case isUnknown:
+		return &FaultError{at: max(0, bytes.Index(src, []byte(unknown))), text: fmt.Sprintf("the member %s is not known: it is misspelt, or a newer emqgen has written it", unknown)}
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return &FaultError{at: len(src), text: "it ends too early"}
+	case errors.As(err, &syntax):
+		return &FaultError{at: int(syntax.Offset) - 1, text: "it is no JSON from here on"}
 	}
-	return placeAt(path, src, int(offset)-1)
+	return &FaultError{text: err.Error()}
 }
+
+var mergeMarker = regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)`)
 
 func placeAt(path string, src []byte, i int) token.Position {
 	before := src[:max(0, min(i, len(src)))]
@@ -137,10 +166,10 @@ func Decode(src []byte) (*Lock, error) {
 	dec.DisallowUnknownFields()
 	var l Lock
 	if err := dec.Decode(&l); err != nil {
-		return nil, err
+		return nil, faultOf(src, err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is text behind its end")
+		return nil, faultOf(src, errors.New("there is text behind its end"))
 	}
 	if l.Format != lockFormat {
 		return nil, fmt.Errorf("it has format %d, and this emqgen knows %d", l.Format, lockFormat)
