@@ -18,6 +18,7 @@ import (
 
 func scaleDrills() []drill {
 	return []drill{
+		{"pumps", "strangers take the pumps of all queues all the time, the workers' own calls come late, workers die", manyPumps},
 		{"flood", "very many jobs are due at one instant", flood},
 		{"crowd", "very many jobs in each state, and every verb", crowded},
 	}
