@@ -20,6 +20,7 @@ func scaleDrills() []drill {
 	return []drill{
 		{"pumps", "strangers take the pumps of all queues all the time, the workers' own calls come late, workers die", manyPumps},
 		{"flood", "very many jobs are due at one instant", flood},
+		{"endings", "very many jobs end in every way, and then the queue is idle", allEndings},
 		{"crowd", "very many jobs in each state, and every verb", crowded},
 	}
 }
