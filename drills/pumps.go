@@ -34,7 +34,7 @@ func manyPumps(st *stage) {
 		st.producer(s.URL(), produceRole{Count: plenty, Batch: 20, Pause: 50 * time.Millisecond, Longest: 60 * time.Millisecond}),
 		st.producer(s.URL(), produceRole{First: plenty, Count: plenty, Batch: 2, Pause: 300 * time.Millisecond, Longest: 3 * lease / 2}),
 	}
-	for range st.size(8, 300) {
+	for range st.size(8, 100) {
 		st.sleep(st.between(500*time.Millisecond, 1200*time.Millisecond))
 		i := st.rng.IntN(len(workers))
 		workers[i].kill()
