@@ -191,7 +191,10 @@ func (f *funeral) pass() {
 	cfg := emq.WorkerConfig{Concurrency: 50, Lease: 2 * time.Second, SoftStop: 50 * time.Millisecond}
 	stopOne := st.serve(f.s.URL(), 1, cfg, mortals())
 	lingering := f.made(20, func(i int) emq.Job { return emq.New(brief{"linger", i}) })
-	st.need("jobs linger", 20*time.Second, func() bool { return st.counts(f.c, endings).Active > 0 })
+	st.need("a job lingers", 20*time.Second, func() bool {
+		state, err := f.q.State(ctx, lingering[0])
+		return err == nil && state == emq.StateActive
+	})
 	stopOne() // they are released
 	stop := st.serve(f.s.URL(), 4, cfg, mortals())
 	f.made(part, func(i int) emq.Job { return emq.New(brief{"", i}, lane(i)) })
@@ -300,11 +303,13 @@ func (f *funeral) idle() (map[string]int, int) {
 		for _, key := range all {
 			left, err := raw.do("PTTL", key).AsInt64()
 			st.must("read a time to live", err)
-			if left < 0 || st.long || left > 60_000 || !strings.Contains(key, ":wake:") {
-				keys = append(keys, key)
-			}
-			if left >= 0 && (st.long || !strings.Contains(key, ":wake:")) {
+			switch {
+			case left == -2: // it has just expired
+			case left >= 0 && left <= 60_000 && !st.long && strings.Contains(key, ":wake:"):
+			case left >= 0:
 				return false
+			default:
+				keys = append(keys, key)
 			}
 		}
 		return true
