@@ -168,23 +168,26 @@ func (cr *crowd) readings() {
 
 func (cr *crowd) settings() {
 	st, q := cr.st, cr.q
-	for name, call := range map[string]func() error{
-		"SetConcurrency":   func() error { return q.SetConcurrency(st.ctx, 1_000_000) },
-		"ClearConcurrency": func() error { return q.ClearConcurrency(st.ctx) },
-		"SetRate":          func() error { return q.SetRate(st.ctx, 1000, time.Second) },
-		"ClearRate":        func() error { return q.ClearRate(st.ctx) },
-		"SetMaxLength":     func() error { return q.SetMaxLength(st.ctx, 1_000_000_000) },
-		"ClearMaxLength":   func() error { return q.ClearMaxLength(st.ctx) },
-		"SetCrashBudget":   func() error { return q.SetCrashBudget(st.ctx, 5) },
-		"ClearCrashBudget": func() error { return q.ClearCrashBudget(st.ctx) },
-		"Resume":           func() error { return q.Resume(st.ctx) },
-		"PauseLane":        func() error { return q.PauseLane(st.ctx, "lane 7") },
-		"ResumeLane":       func() error { return q.ResumeLane(st.ctx, "lane 7") },
-		"SetLaneLimit":     func() error { return q.SetLaneLimit(st.ctx, "lane 7", 10_000) },
-		"ClearLaneLimit":   func() error { return q.ClearLaneLimit(st.ctx, "lane 7") },
-		"SetLaneWeight":    func() error { return q.SetLaneWeight(st.ctx, "lane 7", 3) },
+	for _, verb := range []struct {
+		name string
+		call func() error
+	}{
+		{"SetConcurrency", func() error { return q.SetConcurrency(st.ctx, 1_000_000) }},
+		{"ClearConcurrency", func() error { return q.ClearConcurrency(st.ctx) }},
+		{"SetRate", func() error { return q.SetRate(st.ctx, 1000, time.Second) }},
+		{"ClearRate", func() error { return q.ClearRate(st.ctx) }},
+		{"SetMaxLength", func() error { return q.SetMaxLength(st.ctx, 1_000_000_000) }},
+		{"ClearMaxLength", func() error { return q.ClearMaxLength(st.ctx) }},
+		{"SetCrashBudget", func() error { return q.SetCrashBudget(st.ctx, 5) }},
+		{"ClearCrashBudget", func() error { return q.ClearCrashBudget(st.ctx) }},
+		{"Resume", func() error { return q.Resume(st.ctx) }},
+		{"PauseLane", func() error { return q.PauseLane(st.ctx, "lane 7") }},
+		{"ResumeLane", func() error { return q.ResumeLane(st.ctx, "lane 7") }},
+		{"SetLaneLimit", func() error { return q.SetLaneLimit(st.ctx, "lane 7", 10_000) }},
+		{"ClearLaneLimit", func() error { return q.ClearLaneLimit(st.ctx, "lane 7") }},
+		{"SetLaneWeight", func() error { return q.SetLaneWeight(st.ctx, "lane 7", 3) }},
 	} {
-		cr.m.during(name, each(5, func(int) error { return call() }))
+		cr.m.during(verb.name, each(5, func(int) error { return verb.call() }))
 	}
 	cr.m.during("AddCron", each(500, func(i int) error {
 		return q.AddCron(st.ctx, fmt.Sprint("entry-", i), emq.Cron{Spec: "0 0 1 1 *"}, emq.New(parcel{N: i}))
@@ -206,13 +209,16 @@ func (cr *crowd) single() {
 		return all
 	}
 	var later []emq.ID
-	for name, opts := range map[string][]emq.Option{
-		"Enqueue, 500 at once": nil, "Enqueue, 500 in lanes": {emq.InLane("lane 9")}, "Enqueue, 500 for later": {emq.In(time.Hour)},
+	for _, how := range []struct {
+		name string
+		opts []emq.Option
+	}{
+		{"Enqueue, 500 at once", nil}, {"Enqueue, 500 in lanes", []emq.Option{emq.InLane("lane 9")}}, {"Enqueue, 500 for later", []emq.Option{emq.In(time.Hour)}},
 	} {
-		m.during(name, each(10, func(i int) error {
+		m.during(how.name, each(10, func(i int) error {
 			jobs := make([]emq.Job, 500)
 			for k := range jobs {
-				jobs[k] = emq.New(parcel{N: 500*i + k}, opts...)
+				jobs[k] = emq.New(parcel{N: 500*i + k}, how.opts...)
 			}
 			receipts, err := cr.c.Enqueue(st.ctx, jobs...)
 			if jobs[0].Delay() > 0 && err == nil {
