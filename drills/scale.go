@@ -59,6 +59,7 @@ type reading struct {
 	mean           float64 // µs of a script call
 	calls, over    int     // over the longest that is allowed, by the clock
 	excess, waited time.Duration
+	what           string // the beginning of the longest
 }
 
 func (st *stage) meter(s *redistest.Server) *meter {
@@ -83,10 +84,17 @@ func (m *meter) during(verb string, run func() (int, error)) {
 	for _, entry := range slow {
 		parts, err := entry.ToArray()
 		st.must("read the slow log", err)
+		words, err := parts[3].AsStrSlice()
+		st.must("read the slow log", err)
+		if words[0] == "SLOWLOG" {
+			continue // the meter's own
+		}
 		usec, err := parts[2].AsInt64()
 		st.must("read the slow log", err)
 		took := time.Duration(usec) * time.Microsecond
-		r.longest = max(r.longest, took)
+		if took > r.longest {
+			r.longest, r.what = took, strings.Join(words[:min(4, len(words))], " ")
+		}
 		if took > longestCommand {
 			r.over++
 			r.excess += took - longestCommand
@@ -102,6 +110,7 @@ func (m *meter) during(verb string, run func() (int, error)) {
 	}
 	r.mean = float64(usec) / float64(max(r.calls, 1))
 	m.rows = append(m.rows, r)
+	m.write()
 	if r.excess > r.waited {
 		st.failf("%s: %d commands over %v, the longest %v; the server waited %v for a processor in all", verb, r.over, longestCommand, r.longest, r.waited)
 	}
@@ -117,14 +126,18 @@ func (m *meter) waited() time.Duration {
 	return time.Duration(ns)
 }
 
-// report adds the longest commands to the drill's line; the whole table is a file beside the logs.
-func (m *meter) report() {
+// write writes the table, a file beside the logs.
+func (m *meter) write() {
 	var text strings.Builder
 	for _, r := range m.rows {
-		fmt.Fprintf(&text, "%-40s %8d jobs in %7.2f s; %6d calls of %6.0f µs; the longest command %5.1f ms, %d over 10 ms; the server waited %.1f ms\n",
-			r.verb, r.jobs, r.took.Seconds(), r.calls, r.mean, float64(r.longest.Microseconds())/1000, r.over, float64(r.waited.Microseconds())/1000)
+		fmt.Fprintf(&text, "%-40s %8d jobs in %7.2f s; %6d calls of %6.0f µs; the longest command %5.1f ms, %d over 10 ms; the server waited %.1f ms %s\n",
+			r.verb, r.jobs, r.took.Seconds(), r.calls, r.mean, float64(r.longest.Microseconds())/1000, r.over, float64(r.waited.Microseconds())/1000, r.what)
 	}
 	m.st.must("write the table", os.WriteFile(filepath.Join(m.st.dir, "verbs"), []byte(text.String()), 0o600))
+}
+
+// report adds the longest commands to the drill's line.
+func (m *meter) report() {
 	longest := slices.SortedFunc(slices.Values(m.rows), func(a, b reading) int { return cmp.Compare(b.longest, a.longest) })
 	for _, r := range longest[:min(3, len(longest))] {
 		m.st.figure("%s: at most %.1f ms", r.verb, float64(r.longest.Microseconds())/1000)
