@@ -24,7 +24,7 @@ func newPump(c *consumer) *pump {
 
 const (
 	pumpBeat  = time.Second // within the 3 s that a holder has
-	pumpLimit = 200         // jobs that a beat promotes; with half as many reaped and expired it takes the server under 10 ms
+	pumpLimit = 100         // jobs that a beat promotes; with half as many reaped and expired it takes the server a few ms
 )
 
 // kick makes the pump beat now.
