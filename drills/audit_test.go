@@ -233,6 +233,13 @@ func TestTheAuditorFindsEachFault(t *testing.T) {
 			w.ran(keeps, 11, 1, 2, 60*second, "ok")
 			w.completes(keeps, 11, 2, w.run)
 		},
+		"ran again after a success: job 12 ": func(w *world) { // the server was away before
+			w.away = []window{{0, 9 * second}}
+			w.acked(keeps, 12)
+			w.ran(keeps, 12, 1, 1, 10*second, "ok")
+			w.ran(keeps, 12, 1, 2, 60*second, "ok")
+			w.completes(keeps, 12, 2, w.run)
+		},
 		`it was never enqueued ("refused")`: func(w *world) {
 			w.lines = append(w.lines, line{What: wasRefused, Queue: tasks, N: 6})
 			w.ran(tasks, 6, 1, 1, 0, "ok")

@@ -24,7 +24,7 @@ type drill struct {
 
 // drills in the order in which they run.
 func drills() []drill {
-	return slices.Concat(crashDrills(), networkDrills(), serverDrills(), clusterDrills(), stopDrills(), keyDrills(), scaleDrills(), soakDrills())
+	return slices.Concat(crashDrills(), networkDrills(), serverDrills(), clusterDrills(), stopDrills(), keyDrills(), scaleDrills(), pickupDrills(), soakDrills())
 }
 
 func main() {
@@ -79,21 +79,21 @@ func runAll(chosen []drill, s settings) int {
 	began := time.Now()
 	fmt.Printf("drills: %d to run, seed %d\n", len(chosen), s.seed)
 	var failed []string
-	for _, d := range chosen {
+	for i, d := range chosen {
+		fmt.Printf("%2d/%d ", i+1, len(chosen))
 		if !runOne(d, s) {
 			failed = append(failed, d.name)
 		}
 	}
-	fmt.Printf("drills: %d of %d held, in %s, seed %d\n", len(chosen)-len(failed), len(chosen), time.Since(began).Round(time.Second), s.seed)
 	if len(failed) > 0 {
 		flags := ""
 		if s.long {
 			flags = " -long"
 		}
 		fmt.Printf("drills: FAILED: %s; again: go run ./drills -seed %d%s -only %s\n", strings.Join(failed, ", "), s.seed, flags, strings.Join(failed, ","))
-		return 1
 	}
-	return 0
+	fmt.Printf("drills: %d passed, %d failed, in %s, seed %d\n", len(chosen)-len(failed), len(failed), time.Since(began).Round(time.Second), s.seed)
+	return min(1, len(failed))
 }
 
 // runOne runs a drill on a stage of its own and prints its line.
