@@ -175,7 +175,13 @@ func (s *modestScene) lanes() []userVerb {
 		{"Queue.SetLaneLimit", func(ctx context.Context) error { return q.SetLaneLimit(ctx, "a", 2) }},
 		{"Queue.SetLaneWeight", func(ctx context.Context) error { return q.SetLaneWeight(ctx, "a", 3) }},
 		{"Queue.PauseLane", func(ctx context.Context) error { return q.PauseLane(ctx, "a") }},
-		{"Queue.Lanes", func(ctx context.Context) error { _, err := q.Lanes(ctx, "", 10); return err }},
+		{"Queue.Lanes", func(ctx context.Context) error {
+			page, err := q.Lanes(ctx, "", 10)
+			for err == nil && page.Next != "" {
+				page, err = q.Lanes(ctx, page.Next, 10)
+			}
+			return err
+		}},
 		{"Queue.Lane", func(ctx context.Context) error { _, err := q.Lane(ctx, "a"); return err }},
 		{"Queue.ResumeLane", func(ctx context.Context) error { return q.ResumeLane(ctx, "a") }},
 		{"Queue.ClearLaneLimit", func(ctx context.Context) error { return q.ClearLaneLimit(ctx, "a") }},
