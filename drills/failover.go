@@ -215,6 +215,7 @@ func killMaster(st *stage, deaf bool) {
 			slowest = max(slowest, st.resumed(q, back, patience))
 		}
 		if !deaf {
+			s.told(st) // before that the old one would come back as a master, and be given to clients
 			st.must("start the old master again", old.Run())
 			s.whole(st)
 		}

@@ -101,6 +101,21 @@ func (s sentinels) master() *redistest.Server {
 	return nil
 }
 
+// told waits until every sentinel gives clients the new master.
+func (s sentinels) told(st *stage) {
+	watchers := make([]node, len(s.Watchers))
+	for i, w := range s.Watchers {
+		watchers[i] = st.direct(w)
+	}
+	st.need("the sentinels name the new master", 30*time.Second, func() bool {
+		now := s.master()
+		return now != nil && !slices.ContainsFunc(watchers, func(w node) bool {
+			at, err := w.do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main").AsStrSlice()
+			return err != nil || strings.Join(at, ":") != now.Addr()
+		})
+	})
+}
+
 // whole waits until one master has both replicas again.
 func (s sentinels) whole(st *stage) {
 	st.need("the old master is a replica", 40*time.Second, func() bool {
