@@ -87,10 +87,12 @@ func (d *Draft) file(f *load.File) {
 				r.errorf(dir.NameAt, diag.UnknownDirective, suggest(dir.Name), "unknown directive //emq:%s", dir.Name)
 				continue
 			}
-			if lost {
+			ofType := dir.Name != "queue" && dir.Name != "retired" && dir.Name != "package"
+			if lost && ofType {
 				continue // for the same reason
 			}
-			if lost = !d.placed(r, at, group); lost {
+			if !d.placed(r, at, group) {
+				lost = lost || ofType
 				d.Model.Muddled = d.Model.Muddled || dir.Name == "queue"
 				continue
 			}

@@ -3,20 +3,17 @@ package payload
 import "go/types"
 
 // Redacted lists the paths of hidden values in a struct, also in structs that it holds: address.street,
-// items[].card. A field by which a type holds itself is hidden whole, because its paths are endless.
+// items[].card. A field by which a type that hides something holds itself is hidden whole, because its paths
+// are endless.
 func Redacted(st *types.Struct) []string {
 	r := redaction{above: map[*types.Struct]bool{}}
 	r.walk(st, "")
-	if !r.hides {
-		return nil
-	}
 	return r.paths
 }
 
 type redaction struct {
 	above map[*types.Struct]bool
 	paths []string // of hidden fields, and of those by which a type holds itself
-	hides bool     // there is one with a tag
 }
 
 func (r *redaction) walk(st *types.Struct, prefix string) {
@@ -26,13 +23,26 @@ func (r *redaction) walk(st *types.Struct, prefix string) {
 	for _, f := range fields {
 		inner, suffix := element(f.Var.Type())
 		switch {
-		case f.Redact || r.above[inner]:
+		case f.Redact, r.above[inner] && hides(inner, map[*types.Struct]bool{}):
 			r.paths = append(r.paths, prefix+f.JSON)
-			r.hides = r.hides || f.Redact
+		case r.above[inner]:
 		case inner != nil:
 			r.walk(inner, prefix+f.JSON+suffix+".")
 		}
 	}
+}
+
+// hides says whether there is a hidden value in a struct, at any depth.
+func hides(st *types.Struct, seen map[*types.Struct]bool) bool {
+	seen[st] = true
+	fields, _ := Fields(st)
+	for _, f := range fields {
+		inner, _ := element(f.Var.Type())
+		if f.Redact || inner != nil && !seen[inner] && hides(inner, seen) {
+			return true
+		}
+	}
+	return false
 }
 
 // element is the struct that a value holds, through pointers, slices, arrays and maps. There is none

@@ -121,7 +121,7 @@ func foldName(s *Schema, name string) string {
 
 func reference(s *Schema) string {
 	for _, alt := range s.AnyOf {
-		if alt.Ref != "" {
+		if alt != nil && alt.Ref != "" {
 			return alt.Ref
 		}
 	}

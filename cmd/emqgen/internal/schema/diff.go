@@ -185,7 +185,7 @@ func orNone(s string) string {
 
 // payload reports fields that waiting jobs would lose or not decode into.
 func (r *Review) payload(old, now Kind, j *model.Job) {
-	paste := keepOld(j, old.Version, old.Payload)
+	paste := keepOld(r.Package, j, old.Version, old.Payload)
 	for _, c := range Compare(old.Payload, now.Payload) {
 		d := diag.Diagnostic{Pos: j.Pos, Hint: fmt.Sprintf("raise the job to version=%d and keep the old struct", old.Version+1)}
 		if paste != nil {
@@ -264,7 +264,7 @@ func (r *Review) olds(kept map[string]*Schema, j *model.Job) {
 		if i < 0 {
 			r.Diags.Add(diag.Diagnostic{Pos: j.Version.Pos, Code: diag.BadVersion,
 				Text: fmt.Sprintf("job %s is at version %d, and jobs of version %d may wait", j.Name, j.Version.Value, version),
-				Hint: "keep their struct as below; or, if no job of that version waits, run emqgen -accept " + j.Kind.Value, More: keepOld(j, version, kept[v])})
+				Hint: "keep their struct as below; or, if no job of that version waits, run emqgen -accept " + j.Kind.Value, More: keepOld(r.Package, j, version, kept[v])})
 			continue
 		}
 		was := j.Olds[i]
@@ -275,7 +275,7 @@ func (r *Review) olds(kept map[string]*Schema, j *model.Job) {
 		if d := differs(kept[v], now); d != "" {
 			r.Diags.Add(diag.Diagnostic{Pos: was.Pos, Code: diag.WasDiffers,
 				Text: fmt.Sprintf("%s is not what %s was at version %d: %s", was.Name, j.Name, version, d),
-				Hint: "keep the struct as it was", More: keepOld(j, version, kept[v])})
+				Hint: "keep the struct as it was", More: keepOld(r.Package, j, version, kept[v])})
 		}
 	}
 }

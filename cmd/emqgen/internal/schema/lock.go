@@ -174,10 +174,5 @@ func Decode(src []byte) (*Lock, error) {
 	if l.Format != lockFormat {
 		return nil, fmt.Errorf("it has format %d, and this emqgen knows %d", l.Format, lockFormat)
 	}
-	for _, k := range l.Kinds {
-		if k.Payload == nil {
-			return nil, fmt.Errorf("kind %s has no payload", k.Kind)
-		}
-	}
-	return &l, nil
+	return &l, l.check()
 }

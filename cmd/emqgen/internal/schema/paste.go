@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"go/format"
 	"maps"
@@ -9,23 +10,35 @@ import (
 
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
 	"github.com/echomq/emq/cmd/emqgen/internal/names"
+	"github.com/echomq/emq/cmd/emqgen/internal/payload"
 )
 
 // keepOld is the text to paste for an old version: its struct, as far as a schema can give it back,
 // and the method that the compiler will ask for.
-func keepOld(j *model.Job, version int, s *Schema) []string {
+func keepOld(p *model.Package, j *model.Job, version int, s *Schema) []string {
 	name := fmt.Sprintf("%sV%d", j.Name, version)
-	text := fmt.Sprintf("//emq:was %s version=%d\ntype %s %s", j.Name, version, name, goType(s, s, 0))
+	text := fmt.Sprintf("//emq:was %s version=%d\ntype %s %s", j.Name, version, name, goType(typesIn(p, j), s, 0))
 	if pretty, err := format.Source([]byte(text)); err == nil { // else it is as readable as it is
 		text = string(pretty)
 	}
 	return append(strings.Split(text, "\n"), fmt.Sprintf("func (%s) Upgrade() (%s, error)", name, j.Name))
 }
 
+// typesIn are the Go types that names in $defs stand for, as far as the job still has them.
+func typesIn(p *model.Package, j *model.Job) map[string]string {
+	b := newBuilder(p.Types)
+	b.build(j.Type)
+	defs := map[string]string{}
+	for named, name := range b.names {
+		defs[name] = payload.TypeString(named, p.Types)
+	}
+	return defs
+}
+
 // goType is a Go type that decodes what a schema describes.
-func goType(root, s *Schema, depth int) string {
-	if reference(s) != "" {
-		return "*" + strings.TrimPrefix(reference(s), "#/$defs/")
+func goType(defs map[string]string, s *Schema, depth int) string {
+	if ref := strings.TrimPrefix(reference(s), "#/$defs/"); ref != "" {
+		return "*" + cmp.Or(defs[ref], ref)
 	}
 	switch s.kind() {
 	case "string":
@@ -41,14 +54,14 @@ func goType(root, s *Schema, depth int) string {
 		return "float64"
 	case "array":
 		if s.MaxItems > 0 {
-			return fmt.Sprintf("[%d]%s", s.MaxItems, goType(root, s.Items, depth))
+			return fmt.Sprintf("[%d]%s", s.MaxItems, goType(defs, s.Items, depth))
 		}
-		return "[]" + goType(root, s.Items, depth)
+		return "[]" + goType(defs, s.Items, depth)
 	case "object":
 		if s.Values != nil {
-			return "map[string]" + goType(root, s.Values, depth)
+			return "map[string]" + goType(defs, s.Values, depth)
 		}
-		return structType(root, s, depth)
+		return structType(defs, s, depth)
 	}
 	if s.GoType != "" {
 		return shortType(s.GoType)
@@ -71,7 +84,7 @@ func stringType(s *Schema) string {
 // shortType is pkg.Type without the path before it.
 func shortType(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
-func structType(root, s *Schema, depth int) string {
+func structType(defs map[string]string, s *Schema, depth int) string {
 	if len(s.Properties) == 0 {
 		return "struct{}"
 	}
@@ -83,7 +96,7 @@ func structType(root, s *Schema, depth int) string {
 		if !slices.Contains(s.Required, name) {
 			tag += ",omitempty"
 		}
-		fmt.Fprintf(&b, "%s%s %s `json:%q`\n", indent, fieldName(name), goType(root, s.Properties[name], depth+1), tag)
+		fmt.Fprintf(&b, "%s%s %s `json:%q`\n", indent, fieldName(name), goType(defs, s.Properties[name], depth+1), tag)
 	}
 	b.WriteString(strings.Repeat("\t", depth) + "}")
 	return b.String()

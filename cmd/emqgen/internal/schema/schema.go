@@ -55,7 +55,7 @@ func (t *Types) UnmarshalJSON(b []byte) error {
 
 // Of is the schema of a type as encoding/json writes it.
 func Of(t types.Type, from *types.Package) *Schema {
-	b := &builder{from: from, names: map[*types.Named]string{}, defs: map[string]*Schema{}}
+	b := newBuilder(from)
 	s := b.build(t)
 	if len(b.defs) > 0 {
 		s.Defs = b.defs
@@ -69,6 +69,10 @@ type builder struct {
 	open  []*types.Named          // types being written
 	names map[*types.Named]string // of recursive ones
 	defs  map[string]*Schema
+}
+
+func newBuilder(from *types.Package) *builder {
+	return &builder{from: from, names: map[*types.Named]string{}, defs: map[string]*Schema{}}
 }
 
 func (b *builder) build(t types.Type) *Schema {

@@ -1,0 +1,103 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/echomq/emq/internal/wire"
+)
+
+// check says what in a lock no emqgen has written: somebody has edited it.
+func (l *Lock) check() error {
+	seen := map[Retired]bool{}
+	for _, k := range l.Kinds {
+		at := Retired{k.Kind, k.Queue}
+		switch {
+		case wire.CheckKind(k.Kind) != nil:
+			return wire.CheckKind(k.Kind)
+		case wire.CheckQueue(k.Queue) != nil:
+			return fmt.Errorf("kind %s: %w", k.Kind, wire.CheckQueue(k.Queue))
+		case seen[at]:
+			return fmt.Errorf("kind %s stands twice on queue %s", k.Kind, k.Queue)
+		case k.Version < 1:
+			return fmt.Errorf("kind %s has version %d: versions count from 1", k.Kind, k.Version)
+		case k.Payload == nil:
+			return fmt.Errorf("kind %s has no payload", k.Kind)
+		}
+		seen[at] = true
+		if err := k.schemas(); err != nil {
+			return fmt.Errorf("kind %s: %w", k.Kind, err)
+		}
+	}
+	return nil
+}
+
+func (k Kind) schemas() error {
+	if err := k.Payload.check(k.Payload, "payload"); err != nil {
+		return err
+	}
+	if k.Result != nil {
+		if err := k.Result.check(k.Result, "result"); err != nil {
+			return err
+		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(k.Old)) {
+		if n, err := strconv.Atoi(version); err != nil || n < 1 {
+			return fmt.Errorf("old has %q, which is no version", version)
+		}
+		if err := k.Old[version].check(k.Old[version], "old."+version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	jsonTypes     = []string{"null", "boolean", "string", "integer", "number", "array", "object"}
+	numberFormats = map[string][]string{
+		"integer": {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"},
+		"number":  {"float", "double"},
+	}
+)
+
+// check says what in a schema is not of the form that Of makes.
+func (s *Schema) check(root *Schema, path string) error {
+	if s == nil {
+		return fmt.Errorf("%s is null", path)
+	}
+	for _, t := range s.Type {
+		if !slices.Contains(jsonTypes, t) {
+			return fmt.Errorf("%s has the type %q, which JSON has not", path, t)
+		}
+	}
+	ref := reference(s)
+	switch formats := numberFormats[s.kind()]; {
+	case ref != "" && root.Defs[strings.TrimPrefix(ref, "#/$defs/")] == nil:
+		return fmt.Errorf("%s refers to %s, which is not there", path, ref)
+	case s.kind() == "array" && s.Items == nil:
+		return fmt.Errorf("%s is an array without items", path)
+	case formats != nil && !slices.Contains(formats, s.Format):
+		return fmt.Errorf("%s is a number of the format %q: it is one of %s", path, s.Format, strings.Join(formats, ", "))
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if err := s.Properties[name].check(root, path+"."+name); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Defs)) {
+		if err := s.Defs[name].check(root, path+".$defs."+name); err != nil {
+			return err
+		}
+	}
+	for _, part := range []*Schema{s.Items, s.Values} {
+		if part != nil {
+			if err := part.check(root, path+"[]"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
