@@ -129,7 +129,8 @@ func (s *modestScene) producing() []userVerb {
 		{"Client.Queue", func(context.Context) error { return s.client.Queue("frugal").usable() }},
 		{"Client.NewID", func(context.Context) error { _, err := s.client.NewID(); return err }},
 		{"Client.Enqueue", func(ctx context.Context) error {
-			r, err := s.client.Enqueue(ctx, New(frugal{N: 1, Do: "tell"}), New(frugal{N: 2, Do: "die"}), New(frugal{N: 3}, In(time.Hour)), New(frugal{N: 4}, InLane("a")))
+			r, err := s.client.Enqueue(ctx, New(frugal{N: 1, Do: "tell"}), New(frugal{N: 2, Do: "die"}), New(frugal{N: 3}, In(time.Hour)), New(frugal{N: 4}, InLane("a")),
+				New(spaced{1}), New(spaced{2})) // the second meets the first one's key
 			if err == nil {
 				s.kept, s.later = r[0].Ref, r[2].Ref
 			}
