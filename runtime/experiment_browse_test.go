@@ -127,8 +127,7 @@ func TestExperimentReadingAmongManyJobs(t *testing.T) {
 			if state == emq.StatePending {
 				score = "0"
 			}
-			way := map[bool]string{true: "oldest", false: "newest"}[oldest]
-			o.Cursor = fmt.Sprintf(`exhibits/%s/%s/""/%s/%s`, state, way, score, middle)
+			o.Cursor = q.CursorAt(o, score, middle)
 			measure("Browse, 500 jobs", turn)
 			o.N = 50
 			measure("Browse, 50 jobs", func() error { _, err := q.Browse(ctx, o); return err })

@@ -11,3 +11,8 @@ func (w *Worker) WaitsForASlot(queue string) bool {
 	}
 	return false
 }
+
+// CursorAt is the cursor of a place in what is browsed.
+func (q *Queue) CursorAt(o BrowseOptions, score, id string) string {
+	return q.cursor(listOf(o), score+"/"+id)
+}
