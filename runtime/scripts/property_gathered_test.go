@@ -24,7 +24,15 @@ func (h *history) queueActions() map[string]func(*rapid.T) {
 			h.lapseAll(t)
 			h.handful(t)
 		},
-		"set": func(t *rapid.T) { h.do(rapid.SampledFrom(propertySettings()).Draw(t, "setting")) },
+		"a batch at the limit": func(t *rapid.T) {
+			room := rapid.IntRange(0, 2).Draw(t, "room")
+			h.do(set("max_len", fmt.Sprint(max(1, len(h.m.members("pending"))+h.m.inLanes()+len(h.m.members("schedule"))+room))))
+			h.batch(t)
+			h.do(set("max_len", ""))
+		},
+		"plain work":    h.plainWork,
+		"replaced work": h.replacedWork,
+		"set":           func(t *rapid.T) { h.do(rapid.SampledFrom(propertySettings()).Draw(t, "setting")) },
 		"clear all settings": func(*rapid.T) {
 			var none []string
 			for _, field := range settingFields() {
@@ -129,6 +137,11 @@ func (h *history) handful(t *rapid.T) {
 		at := rapid.IntRange(0, len(all)).Draw(t, "place")
 		all = append(all[:at:at], append([]settled{st}, all[at:]...)...)
 	}
+	h.send(all)
+}
+
+// send settles in one call, and accounts for each.
+func (h *history) send(all []settled) {
 	got := h.do(handful{all})
 	for i, said := range strings.Split(got.Says, between) {
 		h.sent = append(h.sent, all[i])
@@ -136,4 +149,46 @@ func (h *history) handful(t *rapid.T) {
 			h.accounts(f, said)
 		}
 	}
+}
+
+// plainWork is a claim of jobs that own nothing but their rows, which are completed in one call, some of them
+// twice, and some under another claim's fence.
+func (h *history) plainWork(t *rapid.T) {
+	h.all(set("events", ""), batch{Jobs: []enqueue{enter(jobN(4)), enter(jobN(5)), enter(jobN(6))}})
+	before := len(h.claims)
+	h.claim(t)
+	var all []settled
+	for _, f := range h.claims[before:] {
+		switch rapid.IntRange(0, 4).Draw(t, "fence") {
+		case 0:
+			all = append(all, complete{Fence: Fence{f.ID, f.Attempts, "other001"}})
+		case 1:
+			all = append(all, complete{Fence: Fence{f.ID, f.Attempts + 1, f.By}})
+		case 2:
+			all = append(all, complete{Fence: f})
+		}
+		all = append(all, complete{Fence: f})
+	}
+	if len(all) > 0 {
+		h.send(all)
+	}
+}
+
+// replacedWork is a job that lapses, or not, before another one takes its place in the queue.
+func (h *history) replacedWork(t *rapid.T) {
+	e := newJob(t, jobN(9))
+	e.Unique, e.Window, e.Debounce = uniqueKeyName, 0, false
+	h.do(e)
+	h.claim(t)
+	if rapid.Bool().Draw(t, "lapsed") {
+		h.lapseAll(t)
+	}
+	h.draws++
+	by := newJob(t, jobN(100+h.draws))
+	by.Unique, by.Window, by.Debounce, by.Payload = uniqueKeyName, 0, true, []byte("debounced "+by.ID)
+	if rapid.IntRange(0, 3).Draw(t, "kind") == 0 {
+		by.Fields[1] = "other"
+	}
+	h.all(by, by)
+	h.settleAny(t)
 }

@@ -45,10 +45,22 @@ var core = []string{
 	"a cancelled job in a lane is still counted", "a released job leaves its lane", "weights are not heard",
 	"what a drain takes from lanes is still counted", "a reassigned job is in no lane", "remove leaves the time of death",
 	"a tick that another has fired is fired again", "an overlap is not seen",
+	"a gathered duplicate overwrites the row", "a gathered call wakes nobody", "gathered jobs are not counted against the limit",
+	"gathered completions ignore by", "gathered completions keep what a job owns", "a gathered job is completed twice",
+	"a debounced job stays in the schedule", "a resent debounce replaces again", "a paused entry fires",
+	"what is drained is not counted", "a guard lets running jobs through", "what is scheduled keeps the old lane",
+	"a lane is reaped without grace", "an audit frees the keys of living jobs", "a setting is not taken away",
 }
 
 // held are the mutations that no history is expected to find, each with what finds it.
-var held = map[string]string{}
+var held = map[string]string{
+	"a clock that steps back shuts the rate":         "no history sets the clock back; limits does",
+	"a step back is forgotten":                       "no history sets the clock back; limits does",
+	"a grace outlives a step back of the clock":      "no history sets the clock back; reap does",
+	"more orphans than one claim sees hide the jobs": "no history has hundreds of orphans; orphans does",
+	"a spoilt lane stops the others":                 "no hand overwrites a lane's list; lanes does",
+	"a spoilt place stays":                           "no hand changes an entry's score; cron does",
+}
 
 // TestRandomHistoriesCatchMutations breaks one rule after another: random histories tell. In full it is every
 // mutation that is not held by other tests.

@@ -163,7 +163,7 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 			for range min(len(h.claims), 3) {
 				fences = append(fences, rapid.SampledFrom(h.claims).Draw(t, "fence"))
 			}
-			h.do(extend{lease, fences})
+			h.do(extend{lease, append(fences, h.lastClaims(2)...)})
 		},
 		"beat": func(t *rapid.T) {
 			h.do(pump{Tag: "process1", Budget: 2, Limit: rapid.IntRange(1, 3).Draw(t, "limit"), Lease: lease})
@@ -252,7 +252,10 @@ func newJob(t *rapid.T, id string) enqueue {
 		e.Unique, e.Window = uniqueKeyName, 2*time.Hour+3*time.Minute
 	}
 	if rapid.IntRange(0, 3).Draw(t, "own max") == 0 {
-		e.Fields = append(e.Fields, "max", "2")
+		e.Fields = append(e.Fields, "max", rapid.SampledFrom([]string{"2", "4"}).Draw(t, "max"))
+	}
+	if rapid.IntRange(0, 3).Draw(t, "version") == 0 {
+		e.Fields = append(e.Fields, "v", "2")
 	}
 	if rapid.IntRange(0, 2).Draw(t, "later") == 0 {
 		e = e.parked()
@@ -298,7 +301,8 @@ func (h *history) oneSettle(t *rapid.T) settled {
 	}
 	wait := rapid.SampledFrom(propertyDelays).Draw(t, "delay")
 	return rapid.SampledFrom([]settled{
-		complete{Fence: f}, complete{Fence: f, Retain: 5 * time.Hour}, retry{f, wait, 2, "broken"},
+		complete{Fence: f}, complete{Fence: f, Retain: 5 * time.Hour, Result: "42"},
+		retry{f, wait, 2, "broken"}, retry{f, wait, 1, "broken"},
 		snooze{f, wait}, release{f, 0}, release{f, wait}, kill{f, "poisoned"}, discard{f},
 	}).Draw(t, "settle")
 }
