@@ -37,7 +37,7 @@ func (s *target) heard(since, until stamp) []string {
 	s.ear.syncs++
 	mark := strconv.Itoa(s.ear.syncs)
 	s.must("PUBLISH", s.key("sync"), mark)
-	late := time.After(10 * time.Second)
+	late := time.After(longest)
 	for words := []string(nil); ; {
 		select {
 		case m := <-s.ear.messages:

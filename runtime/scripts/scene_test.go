@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,50 +32,10 @@ func newScene(s *target) *scene {
 // do takes a step on the server and on the model and compares the answers and the whole key space.
 func (s *scene) do(st step) answer {
 	s.trail = append(s.trail, st)
-	s.at = s.nowAfter(s.at)
-	now := s.at
+	since := s.nowAfter(s.at)
 	got := st.call(context.Background(), s.target)
-	s.m.pass(now)
-	for _, b := range s.beside {
-		b.m.pass(now)
-	}
-	want := st.expect(s.m, now)
-	s.m.refresh()
-	s.compare(now, want, got)
+	s.judge(st, s.see(since, got))
 	return got
-}
-
-func (s *scene) compare(since stamp, want, got answer) {
-	sp, end := s.dump()
-	s.at = end
-	slop := end - since
-	if s.mini == nil {
-		slop += 2 // times to live are rounded
-	}
-	if want.Says != got.Says || !want.In.near(got.In, slop) {
-		failf("after %s\nthe answer differs (-model +server):\n%s", s.story(), differs(want, got, slop))
-	}
-	model := s.m.render()
-	for _, b := range s.beside {
-		maps.Copy(model, b.m.render())
-	}
-	if !model.near(sp, slop) {
-		if d := differs(model, sp, slop); d != "" {
-			failf("after %s\nthe key space differs (-model +server):\n%s", s.story(), d)
-		}
-	}
-	s.told = s.heard(since, end)
-	// a call over many jobs has an order of its own
-	if d := differs(slices.Sorted(slices.Values(s.m.told)), slices.Sorted(slices.Values(s.told)), 0); d != "" {
-		failf("after %s\nwhat is published differs (-model +server):\n%s", s.story(), d)
-	}
-	s.m.told = nil
-	s.m.adopt(sp)
-	s.last = sp
-	for _, b := range s.beside {
-		b.m.adopt(sp)
-		b.at, b.last = end, sp
-	}
 }
 
 func (s *scene) story() string {
@@ -108,12 +67,7 @@ func (s *scene) leaves(st step) answer {
 	after := maps.Clone(s.last)
 	delete(before, s.key("metrics:stale"))
 	delete(after, s.key("metrics:stale"))
-	for _, sp := range []space{before, after} {
-		for k, v := range sp {
-			v.Ends = 0 // read at two times
-			sp[k] = v
-		}
-	}
+	maps.DeleteFunc(before, func(k string, v value) bool { return after.expired(k, v.Ends, s.at) })
 	if d := differs(before, after, 0); d != "" {
 		failf("after %s\nthe last step has changed something:\n%s", s.story(), d)
 	}
@@ -124,15 +78,11 @@ func (s *scene) leaves(st step) answer {
 func (s *scene) pass(d time.Duration) {
 	s.trail = append(s.trail, "time passes: "+d.String())
 	by := s.advance(d)
-	s.m.shift(by)
-	s.m.pass(s.now())
-	for _, b := range s.beside {
+	for _, b := range s.queues() {
 		b.clock = s.clock
 		b.m.shift(by)
-		b.m.pass(s.now())
 	}
-	s.at = s.nowAfter(s.at)
-	s.compare(s.at-1, answer{}, answer{})
+	s.same()
 }
 
 // byHand is what somebody does to the keys behind the scripts' back.

@@ -15,7 +15,7 @@ import (
 )
 
 // stamp is a time or a span in milliseconds. Two stamps are compared with the slop of a step: the
-// time that it took on a server whose clock runs on.
+// time that it took on a server whose clock runs on, by that clock.
 type stamp float64
 
 // value is the content of one key.
@@ -58,12 +58,27 @@ func isTimeSet(key string) bool {
 	return timeSets[name]
 }
 
-const dumpText = `
+// endsText is Lua that gives the time at which a key expires, as the server has stored it, or -1. A server before
+// Redis 7 tells only what is left of it, which is asked for until the clock stands still meanwhile.
+const endsText = `
 local function now()
   local t = redis.call('TIME')
   return t[1] * 1000 + math.floor(t[2] / 1000)
 end
-local out = {}
+local function ends(k)
+  local at = redis.pcall('PEXPIRETIME', k)
+  if type(at) == 'number' then return at end
+  local left
+  repeat
+    at = now()
+    left = redis.call('PTTL', k)
+  until now() == at
+  return left >= 0 and at + left or -1
+end
+`
+
+const dumpText = endsText + `
+local out, start = {}, now()
 for _, k in ipairs(redis.call('KEYS', '*')) do
   local t = redis.call('TYPE', k)
   t = t.ok or t
@@ -73,12 +88,11 @@ for _, k in ipairs(redis.call('KEYS', '*')) do
   elseif t == 'set' then v = redis.call('SMEMBERS', k)
   elseif t == 'list' then v = redis.call('LRANGE', k, 0, -1)
   else v = {redis.call('GET', k)} end
-  local ttl = redis.call('PTTL', k) -- and at once the time that it counts from
-  out[#out + 1] = {k, t, ttl >= 0 and now() + ttl or -1, v}
+  out[#out + 1] = {k, t, ends(k), v}
 end
-return {now(), out}`
+return {start, out}`
 
-// dump reads every key of the database and the server's clock.
+// dump reads every key of the database and the server's clock at that time.
 func (s *target) dump() (space, stamp) {
 	return readDump(s.client.Do(context.Background(), s.client.B().Eval().Script(dumpText).Numkeys(0).Build()))
 }

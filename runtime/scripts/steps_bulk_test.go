@@ -355,18 +355,5 @@ func (a audit) expect(m *model, now stamp) answer {
 
 // lookedAt is what a dry run says: the same numbers, of a copy that is thrown away.
 func (m *model) lookedAt(now stamp) answer {
-	clone := *m
-	clone.jobs = maps.Clone(m.jobs)
-	for id, j := range clone.jobs {
-		copied := *j
-		copied.text = maps.Clone(j.text)
-		clone.jobs[id] = &copied
-	}
-	clone.ghosts = maps.Clone(m.ghosts)
-	for set, ids := range clone.ghosts {
-		clone.ghosts[set] = maps.Clone(ids)
-	}
-	clone.locks, clone.meta, clone.metaAt, clone.counts = maps.Clone(m.locks), maps.Clone(m.meta), maps.Clone(m.metaAt), maps.Clone(m.counts)
-	clone.ring, clone.lines = maps.Clone(m.ring), maps.Clone(m.lines)
-	return audit{}.expect(&clone, now)
+	return audit{}.expect(m.clone(), now)
 }

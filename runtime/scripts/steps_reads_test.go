@@ -42,6 +42,9 @@ func (settings) expect(m *model, _ stamp) answer {
 			want[field] = m.meta[field]
 		}
 	}
+	if weight := m.weights[""]; weight != 0 {
+		want[FlatWeight] = fmt.Sprint(weight)
+	}
 	return answer{Says: fmt.Sprint(want)}
 }
 
