@@ -180,9 +180,10 @@ func (s *Server) run(ctx context.Context, c call) rueidis.RedisResult {
 }
 
 // runAll sends many calls in one pipeline. Those that NOSCRIPT or a passing state struck, also in the
-// middle, are sent again: one alone, which repairs the cause, and then the others together.
+// middle, are sent again: one alone, which repairs the cause, and then the others together; the last time
+// with their texts, should somebody flush the scripts again and again.
 func (s *Server) runAll(ctx context.Context, calls []call) []rueidis.RedisResult {
-	results := s.pipeline(ctx, calls)
+	results := s.pipeline(ctx, calls, s.build)
 	for try := 1; try < passingTries; try++ {
 		var struck []int
 		for i := range results {
@@ -198,17 +199,21 @@ func (s *Server) runAll(ctx context.Context, calls []call) []rueidis.RedisResult
 		for _, i := range struck[1:] {
 			again = append(again, calls[i])
 		}
-		for n, res := range s.pipeline(ctx, again) {
+		build := s.build
+		if try == passingTries-1 {
+			build = s.buildWhole
+		}
+		for n, res := range s.pipeline(ctx, again, build) {
 			results[struck[n+1]] = res
 		}
 	}
 	return results
 }
 
-func (s *Server) pipeline(ctx context.Context, calls []call) []rueidis.RedisResult {
+func (s *Server) pipeline(ctx context.Context, calls []call, build func(call) rueidis.Completed) []rueidis.RedisResult {
 	cmds := make([]rueidis.Completed, len(calls))
 	for i, c := range calls {
-		cmds[i] = s.build(c)
+		cmds[i] = build(c)
 	}
 	return s.client.DoMulti(ctx, cmds...)
 }
