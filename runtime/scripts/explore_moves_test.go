@@ -31,13 +31,28 @@ func (l lot) over() bool {
 
 // move is one message that reaches the server, first or again, or time that passes.
 type move struct {
-	name string
-	call call
-	wait bool // time passes, and there is no call
-	lone bool // also happens when every process that has claimed is dead
-	// rule gives what becomes of the jobs by the contract, and what is counted; it judges the answer. A
-	// move that changes nothing may count.
-	rule func(l lots, said string) (after lots, counts string, fault string)
+	verb        string
+	job         int // which of the jobs, if it is of one
+	life, token int // whose message it is; or how many a claim asks for
+	call        func() call
+	wait        bool // time passes, and there is no call
+	lone        bool // also happens when every process that has claimed is dead
+	// rule gives what becomes of the jobs by the contract, what is counted, and what the answer must be. The
+	// contract leaves to the scripts which jobs a claim brings: said tells. A move that changes nothing may
+	// count.
+	rule func(l lots, said string) (after lots, counts string, want string)
+}
+
+func (m move) name() string {
+	switch m.verb {
+	case "enqueue", "reprocess", "cancel":
+		return m.verb + " " + jobs[m.job]
+	case "claim":
+		return fmt.Sprint("claim ", m.token)
+	case "promote", "reap", "time passes":
+		return m.verb
+	}
+	return fmt.Sprintf("%s %s by %s", m.verb, jobs[m.job], markOf(m.life, m.token))
 }
 
 var jobs = [2]string{"JOBlane", "JOBflat"}
@@ -51,80 +66,76 @@ func span(s stamp) string { return strconv.Itoa(int(s)) }
 // moves lists everything that can happen in a state. Whoever was granted a claim is taken to be alive for ever and to
 // send each of its messages at any time, any number of times: that covers lost and late ones, and more
 // workers than there are claims.
-func (x *explorer) moves(st *explored) []move {
-	all := []move{{name: "time passes", wait: true, lone: true}}
+func (x *explorer) moves(all lots, c clock) []move {
+	list := []move{{verb: "time passes", wait: true, lone: true, rule: func(l lots, _ string) (lots, string, string) { return l, "", "" }}}
 	for i := range jobs {
-		all = append(all, x.producer(st, i)...)
-		l := st.lots[i]
+		list = append(list, x.producer(all, i)...)
+		l := all[i]
 		for token := 1; token <= l.Past; token++ {
-			all = append(all, x.settles(i, l.Life-1, token, "complete", "retry")...)
+			list = append(list, x.settles(i, l.Life-1, token, "complete", "retry")...)
 		}
 		for token := 1; token < l.Cur; token++ {
-			all = append(all, x.settles(i, l.Life, token, "complete", "retry")...)
+			list = append(list, x.settles(i, l.Life, token, "complete", "retry")...)
 		}
 		if l.Cur > 0 {
 			verbs := []string{"complete", "retry", "kill", "discard"}
 			if l.Handed < x.bounds.handed {
 				verbs = append(verbs, "snooze", "release")
 			}
-			all = append(all, x.settles(i, l.Life, l.Cur, verbs...)...)
-			all = append(all, x.extend(i, l.Life, l.Cur))
+			list = append(list, x.settles(i, l.Life, l.Cur, verbs...)...)
+			list = append(list, x.extend(i, l.Life, l.Cur))
 		}
 		if l.Cur > 1 {
-			all = append(all, x.extend(i, l.Life, l.Cur-1))
+			list = append(list, x.extend(i, l.Life, l.Cur-1))
 		}
 		if l.Past > 0 {
-			all = append(all, x.extend(i, l.Life-1, l.Past))
+			list = append(list, x.extend(i, l.Life-1, l.Past))
 		}
 	}
-	return append(all, x.claim(1), x.claim(2), x.promote(st), x.reap(st))
+	return append(list, x.claim(1), x.claim(2), x.promote(c), x.reap(c))
 }
 
-func (x *explorer) producer(st *explored, i int) []move {
-	l, id, q := st.lots[i], jobs[i], x.queue
+func (x *explorer) producer(now lots, i int) []move {
+	l, id, q := now[i], jobs[i], x.queue
 	var all []move
 	if l.State == "" && l.Life < x.bounds.lives[i] {
-		job := NewJob{ID: id, Payload: []byte("p"), Src: "s", Fields: []string{"kind", "job"}}
-		if i == 0 {
-			job.Lane = "l"
-		} else {
-			job.Unique = "u"
+		call := func() call {
+			job := NewJob{ID: id, Payload: []byte("p"), Src: "s", Fields: []string{"kind", "job"}}
+			if i == 0 {
+				job.Lane = "l"
+			} else {
+				job.Unique = "u"
+			}
+			return q.admission(&job)
 		}
-		all = append(all, move{name: "enqueue " + id, call: q.admission(&job), lone: true, rule: func(l lots, said string) (lots, string, string) {
+		all = append(all, move{verb: "enqueue", job: i, call: call, lone: true, rule: func(l lots, _ string) (lots, string, string) {
 			l[i] = lot{State: "pending", Life: l[i].Life + 1, Past: l[i].Cur}
-			return l, "", unless(said, "enqueued")
+			return l, "", "enqueued"
 		}})
 	}
 	if l.State == "dead" && l.Revived < x.bounds.revived[i] {
-		all = append(all, move{name: "reprocess " + id, call: q.prepare("reprocess", id, "", id, q.keys.Base()), rule: func(l lots, said string) (lots, string, string) {
+		all = append(all, move{verb: "reprocess", job: i, call: func() call { return q.prepare("reprocess", id, "", id, q.keys.Base()) }, rule: func(l lots, _ string) (lots, string, string) {
 			j := &l[i]
 			j.State, j.Fails, j.Lapses, j.Lapsed, j.Revived = "pending", 0, 0, false, j.Revived+1
-			return l, "", unless(said, "1")
+			return l, "", "1"
 		}})
 	}
 	if l.Life > 0 {
-		all = append(all, move{name: "cancel " + id, call: q.prepare("cancel", id, "", id, q.keys.Base()), rule: func(l lots, said string) (lots, string, string) {
+		all = append(all, move{verb: "cancel", job: i, call: func() call { return q.prepare("cancel", id, "", id, q.keys.Base()) }, rule: func(l lots, _ string) (lots, string, string) {
 			switch j := &l[i]; j.State {
 			case "":
-				return l, "", unless(said, "EMQGONE")
+				return l, "", "EMQGONE"
 			case "active":
 				j.Cancel = true
-				return l, "", unless(said, "cancelling")
+				return l, "", "cancelling"
 			case "pending", "scheduled":
 				j.end()
-				return l, "cancelled 1", unless(said, "cancelled")
+				return l, "cancelled 1", "cancelled"
 			}
-			return l, "", unless(said, "EMQSTATE")
+			return l, "", "EMQSTATE"
 		}})
 	}
 	return all
-}
-
-func unless(said, want string) string {
-	if said == want {
-		return ""
-	}
-	return fmt.Sprintf("the answer is %q, want %q", said, want)
 }
 
 // end keeps of a job only which tokens were granted.
@@ -135,25 +146,38 @@ func (j *lot) end() {
 func (x *explorer) settles(i, life, token int, verbs ...string) []move {
 	var all []move
 	for _, verb := range verbs {
-		f := Fence{jobs[i], int64(token), markOf(life, token)}
-		var retain time.Duration
-		if i == 1 {
-			retain = time.Duration(leased) * time.Millisecond
-		}
-		wait := time.Duration(backoff) * time.Millisecond
-		s := map[string]Settle{
-			"complete": Completion(f, retain, []byte("r")), "retry": Failure(f, wait, attemptsMax, "e"), "snooze": Pause(f, wait),
-			"release": HandBack(f, 0), "kill": Burial(f, "e"), "discard": Disposal(f),
-		}[verb]
 		all = append(all, move{
-			name: fmt.Sprintf("%s %s by %s", verb, f.ID, f.By), call: x.settling(s),
-			rule: func(l lots, said string) (lots, string, string) {
+			verb: verb, job: i, life: life, token: token,
+			call: func() call { return x.settling(settleOf(verb, i, life, token)) },
+			rule: func(l lots, _ string) (lots, string, string) {
 				want, counts := l[i].settle(verb, life, token, i == 1)
-				return l, counts, unless(said, want)
+				return l, counts, want
 			},
 		})
 	}
 	return all
+}
+
+func settleOf(verb string, i, life, token int) Settle {
+	f := Fence{jobs[i], int64(token), markOf(life, token)}
+	wait := time.Duration(backoff) * time.Millisecond
+	switch verb {
+	case "complete":
+		var retain time.Duration
+		if i == 1 {
+			retain = time.Duration(leased) * time.Millisecond
+		}
+		return Completion(f, retain, []byte("r"))
+	case "retry":
+		return Failure(f, wait, attemptsMax, "e")
+	case "snooze":
+		return Pause(f, wait)
+	case "release":
+		return HandBack(f, 0)
+	case "kill":
+		return Burial(f, "e")
+	}
+	return Disposal(f)
 }
 
 // settling is the call of one settle, by its own script or in a gathered one.
@@ -216,8 +240,10 @@ func (j *lot) settle(verb string, life, token int, kept bool) (answer, counts st
 }
 
 func (x *explorer) claim(n int) move {
-	args := []string{x.queue.keys.Base(), span(leased), strconv.Itoa(n), "fresh"}
-	return move{name: fmt.Sprintf("claim %d", n), call: x.queue.prepare("claim", "", "", args...), lone: true,
+	call := func() call {
+		return x.queue.prepare("claim", "", "", x.queue.keys.Base(), span(leased), strconv.Itoa(n), "fresh")
+	}
+	return move{verb: "claim", token: n, call: call, lone: true,
 		rule: func(l lots, said string) (lots, string, string) {
 			room := n
 			if x.concurrency > 0 {
@@ -227,11 +253,14 @@ func (x *explorer) claim(n int) move {
 			for _, word := range got {
 				i := slices.IndexFunc(jobs[:], func(id string) bool { return strings.HasPrefix(word, id+"#") })
 				if i < 0 || l[i].State != "pending" || word != fmt.Sprintf("%s#%d", jobs[i], l[i].Cur+1) {
-					return l, "", "claimed " + word
+					return l, "", "no " + word
 				}
 				l[i].State, l[i].Cur, l[i].Lapsed = "active", l[i].Cur+1, false
 			}
-			return l, "", unless(strconv.Itoa(len(got)), strconv.Itoa(want))
+			if len(got) != want {
+				return l, "", fmt.Sprintf("%d jobs", want)
+			}
+			return l, "", said
 		}}
 }
 
@@ -246,8 +275,10 @@ func (l lots) count(state string) int {
 }
 
 func (x *explorer) extend(i, life, token int) move {
-	args := []string{x.queue.keys.Base(), span(leased), jobs[i], strconv.Itoa(token), markOf(life, token)}
-	return move{name: fmt.Sprintf("extend %s by %s", jobs[i], markOf(life, token)), call: x.queue.prepare("extend", "", "", args...), rule: func(l lots, said string) (lots, string, string) {
+	call := func() call {
+		return x.queue.prepare("extend", "", "", x.queue.keys.Base(), span(leased), jobs[i], strconv.Itoa(token), markOf(life, token))
+	}
+	return move{verb: "extend", job: i, life: life, token: token, call: call, rule: func(l lots, _ string) (lots, string, string) {
 		want := "0"
 		if j := l[i]; j.State == "active" && j.Life == life && j.Cur == token {
 			want = "1"
@@ -255,35 +286,42 @@ func (x *explorer) extend(i, life, token int) move {
 				want = "2"
 			}
 		}
-		return l, "", unless(said, want)
+		return l, "", want
 	}}
 }
 
-func (x *explorer) promote(st *explored) move {
-	due := st.image.times(x.base + "schedule")
-	return move{name: "promote", lone: true, call: x.queue.prepare("promote", "", "", x.queue.keys.Base(), "10"),
-		rule: func(l lots, said string) (lots, string, string) {
+// clock is what the times of a state say: whose lease or pause is over, when somebody was last seen alive,
+// and how long nobody is to be reaped.
+type clock struct {
+	over        [2]bool
+	seen, grace stamp // relative to now; unseen: nobody was
+}
+
+func (x *explorer) promote(c clock) move {
+	call := func() call { return x.queue.prepare("promote", "", "", x.queue.keys.Base(), "10") }
+	return move{verb: "promote", lone: true, call: call,
+		rule: func(l lots, _ string) (lots, string, string) {
 			n := 0
 			for i := range l {
-				if at, ok := due[jobs[i]]; ok && at <= 0 {
+				if l[i].State == "scheduled" && c.over[i] {
 					l[i].State, n = "pending", n+1
 				}
 			}
-			return l, "", unless(said, strconv.Itoa(n))
+			return l, "", strconv.Itoa(n)
 		}}
 }
 
-func (x *explorer) reap(st *explored) move {
-	ends, meta := st.image.times(x.base+"active"), st.image.times(x.base+"meta")
-	seen, known := meta["seen"]
-	grace := !known || seen < -patience/2 || meta["grace"] > 0
-	args := []string{x.queue.keys.Base(), strconv.Itoa(crashesMax), "10", span(patience)}
-	return move{name: "reap", lone: true, call: x.queue.prepare("reap", "", "", args...),
-		rule: func(l lots, said string) (lots, string, string) {
+func (x *explorer) reap(c clock) move {
+	call := func() call {
+		return x.queue.prepare("reap", "", "", x.queue.keys.Base(), strconv.Itoa(crashesMax), "10", span(patience))
+	}
+	grace := c.seen < -patience/2 || c.grace > 0
+	return move{verb: "reap", lone: true, call: call,
+		rule: func(l lots, _ string) (lots, string, string) {
 			n, lost := 0, map[string]int{}
 			for i := range l {
 				j := &l[i]
-				if at, ok := ends[jobs[i]]; !ok || at > 0 || grace {
+				if j.State != "active" || !c.over[i] || grace {
 					continue
 				}
 				n, j.Lapses = n+1, j.Lapses+1
@@ -299,7 +337,7 @@ func (x *explorer) reap(st *explored) move {
 				}
 			}
 			lost["reaped"] = n
-			return l, counted(lost), unless(said, strconv.Itoa(n))
+			return l, counted(lost), strconv.Itoa(n)
 		}}
 }
 

@@ -158,3 +158,19 @@ func (i image) ends(base string) map[string]stamp {
 	maps.Copy(ends, i.times(base+"schedule"))
 	return ends
 }
+
+// unseen is when nobody was seen alive.
+const unseen = -100 * unit
+
+func (i image) clock(base string) clock {
+	ends, meta := i.ends(base), i.times(base+"meta")
+	c := clock{seen: unseen, grace: meta["grace"]}
+	if at, ok := meta["seen"]; ok {
+		c.seen = at
+	}
+	for n, id := range jobs {
+		at, ok := ends[id]
+		c.over[n] = ok && at <= 0
+	}
+	return c
+}

@@ -63,7 +63,7 @@ func (x *explorer) visit(i image, l lots, from int, m move) {
 	if !ok {
 		at = len(x.states)
 		x.known[name] = at
-		x.states = append(x.states, &explored{image: i, lots: l, parent: from, by: m.name})
+		x.states = append(x.states, &explored{image: i, lots: l, parent: from, by: m.name()})
 	}
 	if m.lone && at != from {
 		x.states[at].lone = append(x.states[at].lone, from)
@@ -71,34 +71,41 @@ func (x *explorer) visit(i image, l lots, from int, m move) {
 }
 
 // run explores everything; it answers the first fault with the shortest way to it, or nothing.
-func (x *explorer) run() (fault string) {
+func (x *explorer) run() string {
+	return x.fault(func() {
+		for at := 0; at < len(x.states); at++ {
+			x.expand(at)
+		}
+		x.allEnd()
+	})
+}
+
+// fault is with what f fails.
+func (x *explorer) fault(f func()) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
 			f, ok := r.(failure)
 			if !ok {
 				panic(r)
 			}
-			fault = f.text
+			text = f.text
 		}
 	}()
-	for at := 0; at < len(x.states); at++ {
-		x.expand(at)
-	}
-	x.allEnd()
+	f()
 	return ""
 }
 
 // expand makes every move of a state, each from the state put back anew.
 func (x *explorer) expand(at int) {
 	st := x.states[at]
-	moves := x.moves(st)
+	moves := x.moves(st.lots, st.image.clock(x.base))
 	b := x.client.B()
 	var cmds rueidis.Commands
 	for _, m := range moves {
 		if !m.wait {
 			cmds = append(cmds, b.Arbitrary("FLUSHDB").Build(),
 				b.Eval().Script(restoreText).Numkeys(0).Arg(st.image.words()...).Build(),
-				x.queue.build(m.call), b.Eval().Script(dumpText).Numkeys(0).Build())
+				x.queue.build(m.call()), b.Eval().Script(dumpText).Numkeys(0).Build())
 		}
 	}
 	replies := x.client.DoMulti(context.Background(), cmds...)
@@ -121,11 +128,11 @@ func (x *explorer) expand(at int) {
 func (x *explorer) judge(at int, m move, said string, sp space) {
 	st := x.states[at]
 	fail := func(format string, args ...any) {
-		failf("%s%s\n%s", x.story(at), m.name, fmt.Sprintf(format, args...))
+		failf("%s%s\n%s", x.story(at), m.name(), fmt.Sprintf(format, args...))
 	}
-	after, counts, fault := m.rule(st.lots, said)
-	if fault != "" {
-		fail("%s", fault)
+	after, counts, want := m.rule(st.lots, said)
+	if said != want {
+		fail("the answer is %q, want %q", said, want)
 	}
 	x.rename(sp, after)
 	if d := differs(x.expected(st, after), x.seen(sp), 0); d != "" {
@@ -152,7 +159,7 @@ func (x *explorer) ends(st *explored, m move, said string, after lots) map[strin
 	before := st.image.ends(x.base)
 	for i, id := range jobs {
 		span := map[string]stamp{"active": leased, "scheduled": backoff}[after[i].State]
-		beats := strings.HasPrefix(m.name, "extend "+id) && said != "0"
+		beats := m.verb == "extend" && m.job == i && said != "0"
 		switch {
 		case span == 0:
 		case beats || after[i].State != st.lots[i].State:
@@ -177,7 +184,7 @@ func (x *explorer) rename(sp space, after lots) {
 func (x *explorer) reply(m move, res rueidis.RedisResult) string {
 	if err := res.Error(); err != nil {
 		word, _, _ := strings.Cut(err.Error(), " ")
-		if rest, ok := map[string]string{"EMQSTALE": "stale", "EMQGONE": "gone"}[word]; ok && !strings.HasPrefix(m.name, "cancel") {
+		if rest, ok := map[string]string{"EMQSTALE": "stale", "EMQGONE": "gone"}[word]; ok && m.verb != "cancel" {
 			return rest
 		}
 		if !strings.HasPrefix(word, "EMQ") {
@@ -187,12 +194,11 @@ func (x *explorer) reply(m move, res rueidis.RedisResult) string {
 	}
 	msg, err := res.ToMessage()
 	check(err)
-	verb, _, _ := strings.Cut(m.name, " ")
 	if msg.IsArray() {
 		parts, err := msg.ToArray()
 		check(err)
 		switch {
-		case verb == "claim":
+		case m.verb == "claim":
 			var ids []string
 			for _, p := range parts[3:] {
 				job, err := p.ToArray()
@@ -209,7 +215,7 @@ func (x *explorer) reply(m move, res rueidis.RedisResult) string {
 	if msg.IsInt64() {
 		word = strconv.FormatInt(number(msg), 10)
 	}
-	if verb != "complete" {
+	if m.verb != "complete" {
 		return word
 	}
 	word, _, _ = strings.Cut(word, " ") // complete.lua does not tell in which state the job is
@@ -329,7 +335,7 @@ func (x *explorer) allEnd() {
 	ends := make([]bool, len(x.states))
 	var todo []int
 	for at, st := range x.states {
-		if x.over(st, 0) && x.over(st, 1) {
+		if x.over(st.lots, 0) && x.over(st.lots, 1) {
 			ends[at] = true
 			todo = append(todo, at)
 		}
@@ -349,8 +355,8 @@ func (x *explorer) allEnd() {
 	}
 }
 
-func (x *explorer) over(st *explored, i int) bool {
-	return st.lots[i].over() && (st.lots[i].Life > 0 || x.bounds.lives[i] == 0)
+func (x *explorer) over(l lots, i int) bool {
+	return l[i].over() && (l[i].Life > 0 || x.bounds.lives[i] == 0)
 }
 
 // TestEveryStateIsExplored explores each job alone, with all its lives, to the end.
