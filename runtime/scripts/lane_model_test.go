@@ -257,7 +257,9 @@ type browse struct{}
 
 func (browse) call(ctx context.Context, s *target) answer {
 	var lanes []Lane
+	var calls rounds
 	for at := LanesBegin; at.Stage != ""; {
+		calls.more()
 		page, next, err := s.queue.Lanes(ctx, at, 100)
 		if err != nil {
 			return says("", err)

@@ -30,6 +30,15 @@ type (
 	audit struct{ Look bool }
 )
 
+// rounds counts the calls of a verb. A script that is broken may ask for another one for ever.
+type rounds int
+
+func (r *rounds) more() {
+	if *r++; *r > 10_000 {
+		failf("a verb calls its script without end")
+	}
+}
+
 func (r remove) call(ctx context.Context, s *target) answer {
 	return says("removed", s.queue.Remove(ctx, r.ID))
 }
@@ -118,7 +127,9 @@ func (d drain) expect(m *model, _ stamp) answer {
 
 func (r revive) call(ctx context.Context, s *target) answer {
 	var sum Revived
+	var calls rounds
 	for next := (ReviveAt{}); ; {
+		calls.more()
 		got, err := s.queue.Revive(ctx, Revive{next, r.Kind, r.Look, r.Up})
 		if err != nil {
 			return says("", err)
@@ -161,7 +172,9 @@ func (r revive) expect(m *model, now stamp) answer {
 
 func (r reassign) call(ctx context.Context, s *target) answer {
 	var sum Reassigned
+	var calls rounds
 	for at := ReassignBegin; at.Stage != ""; {
+		calls.more()
 		got, err := s.queue.Reassign(ctx, r.From, r.To, at, r.Limit)
 		if err != nil {
 			return says("", err)
@@ -210,7 +223,9 @@ func (r reassign) expect(m *model, _ stamp) answer {
 
 func (r reapLane) call(ctx context.Context, s *target) answer {
 	total := 0
+	var calls rounds
 	for cursor := "0"; ; {
+		calls.more()
 		n, next, grace, err := s.queue.ReapLane(ctx, r.Lane, cursor, r.Budget, 100, r.Lease)
 		if err != nil || grace > 0 {
 			return says("grace", err)
@@ -240,7 +255,9 @@ func (r reapLane) expect(m *model, now stamp) answer {
 func (a audit) call(ctx context.Context, s *target) answer {
 	q, dropped := s.queue, 0
 	list := func(name, lane string) {
+		var calls rounds
 		for cursor, more := "0", true; more; {
+			calls.more()
 			_, n, next, err := q.AuditMembers(ctx, a.Look, name, lane, cursor)
 			check(err)
 			dropped += n

@@ -276,7 +276,9 @@ func (d cronDue) expect(m *model, now stamp) answer {
 
 func (cronBrowse) call(ctx context.Context, s *target) answer {
 	var words []string
+	var calls rounds
 	for cursor, more := "0", true; more; more = cursor != "0" {
+		calls.more()
 		page, next, err := s.queue.Crons(ctx, cursor, 10)
 		if err != nil {
 			return says("", err)
