@@ -335,8 +335,9 @@ func (p pump) expect(m *model, now stamp) answer {
 	}
 	m.pump = modelLock{p.Tag, now + 3000}
 	promoted := promote{p.Limit}.expect(m, now)
-	reaped := reap{p.Budget, p.Limit, p.Lease}.expect(m, now)
-	expired := expire{p.Limit}.expect(m, now)
+	half := (p.Limit + 1) / 2
+	reaped := reap{p.Budget, half, p.Lease}.expect(m, now)
+	expired := expire{half}.expect(m, now)
 	in := never
 	for _, a := range []answer{promoted, reaped, expired} {
 		if a.In >= 0 && (in < 0 || a.In < in) {
