@@ -99,6 +99,9 @@ func (q *Queue) broken(ctx context.Context, verb string, done int, err error) er
 	if ctx.Err() != nil {
 		return fmt.Errorf("emq: %s: queue %s: stopped after %d jobs; call it again to go on: %w", verb, q.name, done, context.Cause(ctx))
 	}
+	if done == 0 {
+		return err
+	}
 	return fmt.Errorf("%w (after %d jobs; call it again to go on)", err, done)
 }
 

@@ -49,7 +49,7 @@ func (q *Queue) AddCron(ctx context.Context, name string, c Cron, job Job) error
 	}
 	plan, err := q.client.parse(c)
 	if err != nil {
-		return err
+		return fmt.Errorf("queue %s, cron entry %s: %w", q.name, name, err)
 	}
 	if err := checkJob(&job, q.client.maxPayload); err != nil {
 		return err

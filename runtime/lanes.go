@@ -111,7 +111,7 @@ func (q *Queue) SetLaneLimit(ctx context.Context, name string, limit int) error 
 		return err
 	}
 	if limit < 1 || limit > MaxLimit {
-		return fmt.Errorf("%w: a limit of %d for lane %s: 1 to 1000000000; ClearLaneLimit takes it away", ErrInvalid, limit, wire.Quote(name))
+		return q.refuse("a limit of %d for lane %s: 1 to 1000000000; ClearLaneLimit takes it away, PauseLane lets nothing run", limit, wire.Quote(name))
 	}
 	return q.q.Tune(ctx, name, "limit", limit)
 }
@@ -137,7 +137,7 @@ func (q *Queue) SetLaneWeight(ctx context.Context, name string, weight int) erro
 		}
 	}
 	if weight < 1 || weight > MaxLaneWeight {
-		return fmt.Errorf("%w: a weight of %d for lane %s: 1 to %d", ErrInvalid, weight, wire.Quote(name), MaxLaneWeight)
+		return q.refuse("a weight of %d for lane %s: it must be from 1 to %d; 1 is the default, PauseLane lets nothing run", weight, wire.Quote(name), MaxLaneWeight)
 	}
 	return q.q.Tune(ctx, name, "weight", weight)
 }

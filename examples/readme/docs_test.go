@@ -4,9 +4,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
+
+	emq "github.com/echomq/emq/runtime"
 )
 
 // TestTheCodeInTheDocsIsCodeThatRuns finds every Go block of the README and of docs/ in a file of this
@@ -130,5 +133,18 @@ func write(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestEveryVerbIsInTheREADME: the table of verbs has a line with an example for each method of a queue.
+func TestEveryVerbIsInTheREADME(t *testing.T) {
+	page := read(t, "../../README.md")
+	verbs := reflect.TypeFor[*emq.Queue]()
+	for i := range verbs.NumMethod() {
+		name := verbs.Method(i).Name
+		line := regexp.MustCompile("(?m)^\\| `" + name + "` \\| [^|]+ \\| `[^|]*q\\." + name + "\\(ctx[^|]*` \\|$")
+		if !line.MatchString(page) {
+			t.Errorf("the table has no line for %s", name)
+		}
 	}
 }
