@@ -200,7 +200,7 @@ func TestCronsArePausedResumedRunAndRemoved(t *testing.T) {
 		}
 		_, nowErr := q.RunCronNow(ctx, "yearly")
 		for _, err := range []error{q.RemoveCron(ctx, "yearly"), q.PauseCron(ctx, "yearly"), q.ResumeCron(ctx, "yearly"), nowErr} {
-			if !errors.Is(err, emq.ErrGone) || !strings.Contains(err.Error(), "cron entry yearly") {
+			if !errors.Is(err, emq.ErrGone) || !strings.Contains(err.Error(), "queue work has none of the name yearly") {
 				t.Errorf("of a removed entry: %v", err)
 			}
 		}

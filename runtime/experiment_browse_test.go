@@ -127,7 +127,7 @@ func TestExperimentReadingAmongManyJobs(t *testing.T) {
 			if state == emq.StatePending {
 				score = "0"
 			}
-			o.Cursor = q.CursorAt(o, score, middle)
+			o.Cursor = emq.CursorAt(q, o, score, middle)
 			measure("Browse, 500 jobs", turn)
 			o.N = 50
 			measure("Browse, 50 jobs", func() error { _, err := q.Browse(ctx, o); return err })

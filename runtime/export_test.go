@@ -13,6 +13,6 @@ func (w *Worker) WaitsForASlot(queue string) bool {
 }
 
 // CursorAt is the cursor of a place in what is browsed.
-func (q *Queue) CursorAt(o BrowseOptions, score, id string) string {
+func CursorAt(q *Queue, o BrowseOptions, score, id string) string {
 	return q.cursor(listOf(o), score+"/"+id)
 }

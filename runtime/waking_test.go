@@ -152,7 +152,7 @@ func TestATokenThatComesWhileANeighbourHasEverySlotWakesAnotherProcess(t *testin
 		<-inLeft
 		<-inLeft // all slots are the neighbour's
 		run(t, another(t, s), cfg, bindings...)
-		eventually(t, "both are parked", func() bool { return s.embedded || s.blocked(t) == 2 })
+		eventually(t, "both are parked", func() bool { return s.embedded || s.blocked(t) >= 2 }) // on a cluster a process has one for each queue
 		for i := range 20 {
 			put(t, s, right{i})
 			eventually(t, "the idle process runs the job", func() bool { return rights.Load() == int64(i+4) })
