@@ -24,7 +24,7 @@ func newPump(c *consumer) *pump {
 
 const (
 	pumpBeat  = time.Second // within the 3 s that a holder has
-	pumpLimit = 100         // jobs that a beat promotes; with half as many reaped and expired it takes the server a few ms
+	pumpLimit = 200         // jobs that a beat promotes, or reaps and expires: a few ms of the server's time
 )
 
 // kick makes the pump beat now.

@@ -335,9 +335,13 @@ func (p pump) expect(m *model, now stamp) answer {
 	}
 	m.pump = modelLock{p.Tag, now + 3000}
 	promoted := promote{p.Limit}.expect(m, now)
-	half := (p.Limit + 1) / 2
-	reaped := reap{p.Budget, half, p.Lease}.expect(m, now)
-	expired := expire{half}.expect(m, now)
+	n := 0
+	if _, err := fmt.Sscanf(promoted.Says, "moved %d", &n); err != nil {
+		failf("promote says %q", promoted.Says)
+	}
+	rest := int(math.Ceil(max(float64(p.Limit-n), float64(p.Limit)/4) / 2))
+	reaped := reap{p.Budget, rest, p.Lease}.expect(m, now)
+	expired := expire{rest}.expect(m, now)
 	in := never
 	for _, a := range []answer{promoted, reaped, expired} {
 		if a.In >= 0 && (in < 0 || a.In < in) {

@@ -11,7 +11,7 @@ import (
 type Pump struct {
 	Tag    string // of the process
 	Budget int    // leases that a job may lose before it is buried; 0: no limit
-	Limit  int    // jobs to promote, at most 500; half as many are reaped and expired
+	Limit  int    // jobs to promote, at most 500; of what is left half are reaped and half expired, at least an eighth each
 	Lease  time.Duration
 }
 

@@ -2,8 +2,9 @@
 --
 -- KEYS  pump, ...
 -- ARGV  base, the caller's tag, crash budget, limit (at most 500), the caller's lease in ms
--- Does  takes or renews the pump for 3 s, then promotes up to limit jobs, and reaps and expires half as
---       many, which cost more. The pump is an economy, not a lock: two at once are harmless.
+-- Does  takes or renews the pump for 3 s, then promotes up to limit jobs, and reaps and expires, which cost
+--       more, half of what is left of it each, at least an eighth of limit. The pump is an economy, not a
+--       lock: two at once are harmless.
 -- Gives {1, promoted, reaped, expired, ms until the next due or -1, ms until a cron entry is due or -1};
 --       {0} if another process pumps. Safe to repeat.
 -- By    the worker's pump
@@ -19,9 +20,9 @@ redis.call('HDEL', meta, '-') -- accepted without memory, so that the pump is to
 redis.call('SET', pump, ARGV[2], 'PX', 3000)
 local limit = math.max(0, math.min(tonumber(ARGV[4]), 500))
 local promoted, due = promote(limit)
-local half = math.ceil(limit / 2)
-local reaped, lapse = reap(ARGV[3], half, tonumber(ARGV[5]))
-local expired, expiry = expire(half)
+local rest = math.ceil(math.max(limit - promoted, limit / 4) / 2)
+local reaped, lapse = reap(ARGV[3], rest, tonumber(ARGV[5]))
+local expired, expiry = expire(rest)
 for _, ms in ipairs({ lapse, expiry }) do
   if ms >= 0 and (due < 0 or ms < due) then
     due = ms

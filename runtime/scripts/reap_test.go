@@ -41,6 +41,24 @@ func reapScenarios() []scenario {
 				failf("the job is %s", s.m.jobs[jobA].state)
 			}
 		}},
+		{"a beat of the pump that promotes much reaps and expires little, but never nothing", func(s *scene) {
+			s.enterMany(24)
+			for range 3 {
+				s.all(claimBy("mine0001"))
+			}
+			for n := range 8 {
+				s.says("completed", complete{Fence: fenceOf(jobN(n), 1, "mine0001"), Retain: delay})
+			}
+			for n := range 8 {
+				s.all(later(jobN(100+n), delay))
+			}
+			s.pass(delay)
+			s.all(beat) // the grace begins
+			s.pass(lease/3 + time.Minute)
+			full := pump{Tag: "process1", Budget: 5, Limit: 8, Lease: lease}
+			s.says("pumped 8 1 1", full)
+			s.says("pumped 0 4 4", full)
+		}},
 		{"a lapse costs no attempt", func(s *scene) {
 			s.all(enter(jobA), claimBy("mine0001"))
 			s.lapse(5)
