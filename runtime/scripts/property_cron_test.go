@@ -43,6 +43,21 @@ func (h *history) otherActions() map[string]func(*rapid.T) {
 			}
 			h.all(c, cronBrowse{})
 		},
+		"a refresh": func(t *rapid.T) {
+			name := entry.Draw(t, "entry")
+			if e := h.m.crons[name]; e != nil {
+				h.pass(67 * time.Second)
+				h.do(cronRefresh{name, e.refreshed != 0, e.def})
+			}
+		},
+		"a pause of a cron entry": func(t *rapid.T) {
+			name := entry.Draw(t, "entry")
+			h.define(t, name)
+			if e := h.m.crons[name]; e != nil {
+				seen := rapid.SampledFrom([]string{e.rev, "rev00000"}).Draw(t, "seen")
+				h.all(cronTune{Name: name, Verb: "pause"}, cronTune{name, "resume", seen, h.in(41 * time.Minute)})
+			}
+		},
 		"ticks": func(t *rapid.T) {
 			name := entry.Draw(t, "entry")
 			h.define(t, name)

@@ -59,6 +59,7 @@ var held = map[string]string{
 	"a grace outlives a step back of the clock":      "no history sets the clock back; reap does",
 	"more orphans than one claim sees hide the jobs": "no history has hundreds of orphans; orphans does",
 	"a spoilt lane stops the others":                 "no hand overwrites a lane's list; lanes does",
+	"the memory of definitions grows":                "no history defines an entry ten times without a removal; cron does",
 	"a spoilt place stays":                           "no hand changes an entry's score; cron does",
 }
 

@@ -176,7 +176,7 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 		},
 		"tune": func(t *rapid.T) {
 			lane := rapid.SampledFrom(propertyLanes[1:]).Draw(t, "lane")
-			switch rapid.IntRange(0, 4).Draw(t, "control") {
+			switch rapid.IntRange(0, 5).Draw(t, "control") {
 			case 0:
 				h.all(tune{lane, "pause", 0}, browse{})
 			case 1:
@@ -187,6 +187,8 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 				h.do(tune{lane, "weight", rapid.IntRange(1, 10).Draw(t, "weight")})
 			case 4:
 				h.do(tune{"", "weight", rapid.IntRange(1, 3).Draw(t, "weight")})
+			case 5:
+				h.do(tune{lane, "weight", max(h.m.weights[lane], 1)}) // the same again
 			}
 		},
 		"await":        func(t *rapid.T) { h.do(await{job.Draw(t, "job")}) },
@@ -203,6 +205,13 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 			}
 			if rapid.IntRange(0, 3).Draw(t, "slips") == 0 {
 				h.do(rapid.SampledFrom([]step{deleteRow(id), spoilRow(id), unlist(id, "active"), unlist(id, "pending")}).Draw(t, "how"))
+			}
+		},
+		"a row is made anew": h.rowAnew,
+		"a lease that nothing lists": func(t *rapid.T) {
+			h.claim(t)
+			for _, f := range h.lastClaims(1) {
+				h.all(unlist(f.ID, "active"), extend{lease, []Fence{f}})
 			}
 		},
 		"remove": func(t *rapid.T) { h.do(remove{job.Draw(t, "job")}) },
@@ -287,6 +296,9 @@ func (h *history) settleAny(t *rapid.T) {
 	}
 	st := h.oneSettle(t)
 	h.sent = append(h.sent, st)
+	if rapid.IntRange(0, 2).Draw(t, "a token pops") == 0 {
+		h.do(popWake())
+	}
 	h.resend(st)
 }
 
