@@ -212,6 +212,9 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 			h.claim(t)
 			for _, f := range h.lastClaims(1) {
 				h.all(unlist(f.ID, "active"), extend{lease, []Fence{f}})
+				if rapid.Bool().Draw(t, "audited") {
+					h.do(audit{})
+				}
 			}
 		},
 		"remove": func(t *rapid.T) { h.do(remove{job.Draw(t, "job")}) },
@@ -230,6 +233,9 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 			r := reapLane{rapid.SampledFrom(propertyLanes[1:]).Draw(t, "lane"), 2, lease}
 			h.pass(lease + 17*time.Second)
 			h.do(r)
+			if rapid.Bool().Draw(t, "claimed meanwhile") {
+				h.claim(t)
+			}
 			h.pass(lease/3 + 11*time.Second)
 			h.do(r)
 		},
