@@ -43,6 +43,9 @@ for i = 1, #page[2], list == 'running' and 1 or 2 do
   elseif list == 'waiting' or list == 'running' then
     there = there and r[2] == lane
   end
+  if look and list == 'running' and r[2] == lane and type(redis.pcall('ZSCORE', active, id)) == 'string' then
+    there = true -- it leaves the lane when active drops it, and is counted there
+  end
   looked = looked + 1
   if not there then
     strays[#strays + 1] = { id, r[2] }

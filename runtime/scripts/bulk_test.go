@@ -182,6 +182,13 @@ func guardScenarios() []scenario {
 			s.orphans(2)
 			s.serves("-b", 2)
 		}},
+		{"a dry run counts what active and its lane have lost as the audit does", func(s *scene) {
+			again := inLane(jobA, "a").parked()
+			s.all(inLane(jobA, "a"), claimBy("mine0001"), deleteRow(jobA), again)
+			dry := s.leaves(audit{Look: true})
+			s.says(dry.Says, audit{})
+			s.orphans(1)
+		}},
 		{"an audit lists a waiting job again and wakes a worker", func(s *scene) {
 			s.all(enter(jobA), popWake(), unlist(jobA, "pending"), audit{})
 			s.woken(true)

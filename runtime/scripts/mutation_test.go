@@ -241,6 +241,7 @@ var mutations = []mutation{
 	{"an audit strands what ran", "        redis.call('ZADD', active, t + lease, id)\n", "", "bulk"},
 	{"a dry run mends rows", "    if not look then\n      redis.call('HDEL', meta, '-')", "    if true then\n      redis.call('HDEL', meta, '-')", "bulk"},
 	{"a dry run drops members", "if look or #strays == 0 then", "if #strays == 0 then", "bulk"},
+	{"a dry run counts a lost job twice", "if look and list == 'running' and r[2] == lane and", "if false and", "bulk"},
 	{"a dry run frees keys", "if ARGV[2] ~= '1' then\n  for _, unique", "if true then\n  for _, unique", "bulk"},
 	{"an audit frees the keys of living jobs", "if r[1] ~= ARGV[i] or r[2]", "if true or r[2]", "bulk"},
 	{"an audit frees a key that is held for a time", "if type(id) == 'string' and redis.call('PTTL', base .. 'de:' .. ARGV[i]) < 0 then", "if type(id) == 'string' then", "bulk"},
