@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"cmp"
+	"go/token"
 	"maps"
 	"slices"
 	"strings"
@@ -20,14 +22,16 @@ const (
 // Change is one difference between two schemas of a kind.
 type Change struct {
 	Kind     ChangeKind
-	Path     string // lines[].amount; empty for the payload itself
-	From, To string // types, in words; for Gone, To is the name that the field may have now
+	Path     string    // lines[].amount; empty for the payload itself
+	Name     string    // of what is Gone: the last part of Path
+	From, To string    // types, in words; for Gone, To is the name that the field may have now
+	At       token.Pos // of the nearest field of the new schema's package; none for the payload itself
 }
 
 // Compare lists what payloads written by the old schema meet in the new one, by path.
 func Compare(old, now *Schema) []Change {
 	c := &comparer{oldRoot: old, newRoot: now, seen: map[[2]string]bool{}}
-	c.compare(old, now, "")
+	c.compare(old, now, "", token.NoPos)
 	return c.changes
 }
 
@@ -37,7 +41,8 @@ type comparer struct {
 	changes          []Change
 }
 
-func (c *comparer) compare(old, now *Schema, path string) {
+func (c *comparer) compare(old, now *Schema, path string, at token.Pos) {
+	at = cmp.Or(now.at, at)
 	oldRef, newRef := reference(old), reference(now)
 	if oldRef != "" || newRef != "" {
 		pair := [2]string{oldRef, newRef}
@@ -48,22 +53,22 @@ func (c *comparer) compare(old, now *Schema, path string) {
 	}
 	old, now = resolve(c.oldRoot, old), resolve(c.newRoot, now)
 	if !accepts(old, now) {
-		c.changes = append(c.changes, Change{Kind: Retyped, Path: path, From: old.String(), To: now.String()})
+		c.changes = append(c.changes, Change{Kind: Retyped, Path: path, From: old.String(), To: now.String(), At: at})
 		return
 	}
 	if now.kind() == "" {
 		return
 	}
 	if old.Items != nil && now.Items != nil {
-		c.compare(old.Items, now.Items, path+"[]")
+		c.compare(old.Items, now.Items, path+"[]", at)
 	}
 	if old.Values != nil && now.Values != nil {
-		c.compare(old.Values, now.Values, path+"[]")
+		c.compare(old.Values, now.Values, path+"[]", at)
 	}
-	c.properties(old, now, path)
+	c.properties(old, now, path, at)
 }
 
-func (c *comparer) properties(old, now *Schema, path string) {
+func (c *comparer) properties(old, now *Schema, path string, at token.Pos) {
 	if path != "" {
 		path += "."
 	}
@@ -78,20 +83,24 @@ func (c *comparer) properties(old, now *Schema, path string) {
 			// encoding/json finds a field in whatever case it is written.
 			if alike := foldName(now, name); alike != "" {
 				delete(added, alike)
-				c.compare(before, now.Properties[alike], path+name)
+				c.compare(before, now.Properties[alike], path+name, at)
 				continue
 			}
-			c.changes = append(c.changes, Change{Kind: Gone, Path: path + name, From: before.String(), To: c.renamed(before, now, added)})
+			gone := Change{Kind: Gone, Path: path + name, Name: name, From: before.String(), To: c.renamed(before, now, added), At: at}
+			if gone.To != "" {
+				gone.At = cmp.Or(now.Properties[gone.To].at, at)
+			}
+			c.changes = append(c.changes, gone)
 			continue
 		}
-		c.compare(before, after, path+name)
+		c.compare(before, after, path+name, at)
 		if !slices.Contains(old.Required, name) && slices.Contains(now.Required, name) {
-			c.changes = append(c.changes, Change{Kind: Required, Path: path + name})
+			c.changes = append(c.changes, Change{Kind: Required, Path: path + name, At: cmp.Or(after.at, at)})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(added)) {
 		if added[name] && slices.Contains(now.Required, name) {
-			c.changes = append(c.changes, Change{Kind: Added, Path: path + name})
+			c.changes = append(c.changes, Change{Kind: Added, Path: path + name, At: cmp.Or(now.Properties[name].at, at)})
 		}
 	}
 }

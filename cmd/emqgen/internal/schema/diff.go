@@ -2,6 +2,7 @@ package schema
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/token"
 	"maps"
@@ -186,8 +187,10 @@ func orNone(s string) string {
 // payload reports fields that waiting jobs would lose or not decode into.
 func (r *Review) payload(old, now Kind, j *model.Job) {
 	paste := keepOld(r.Package, j, old.Version, old.Payload)
-	for _, c := range Compare(old.Payload, now.Payload) {
-		d := diag.Diagnostic{Pos: j.Pos, Hint: fmt.Sprintf("raise the job to version=%d and keep the old struct", old.Version+1)}
+	changes := Compare(old.Payload, now.Payload)
+	slices.SortStableFunc(changes, func(a, b Change) int { return comparePlaces(r.at(a, j), r.at(b, j)) }) // as they are printed
+	for _, c := range changes {
+		d := diag.Diagnostic{Pos: r.at(c, j), Hint: fmt.Sprintf("raise the job to version=%d and keep the old struct", old.Version+1)}
 		if paste != nil {
 			d.Hint += " as below"
 		}
@@ -203,7 +206,7 @@ func (r *Review) payload(old, now Kind, j *model.Job) {
 			d.Code = diag.FieldGone
 			d.Text = name + " is gone: jobs that wait would lose it"
 			if c.To != "" {
-				d.Hint = fmt.Sprintf("if it was renamed, keep its name on the wire, json:%q instead of %q; else %s", c.Path, c.To, d.Hint)
+				d.Hint = fmt.Sprintf("if it was renamed, keep its name on the wire, json:%q instead of %q; else %s", c.Name, c.To, d.Hint)
 			}
 		case Retyped:
 			d.Code = diag.FieldRetyped
@@ -219,6 +222,18 @@ func (r *Review) payload(old, now Kind, j *model.Job) {
 		}
 		r.Diags.Add(d)
 	}
+}
+
+// at is the place of the field that a change of a job's payload is about, or of the job's type.
+func (r *Review) at(c Change, j *model.Job) token.Position {
+	if c.At.IsValid() {
+		return r.Package.Place(c.At)
+	}
+	return j.Pos
+}
+
+func comparePlaces(a, b token.Position) int {
+	return cmp.Or(cmp.Compare(a.Filename, b.Filename), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 }
 
 // result reports what is different in results: kept ones, and callers of an older build, have the old form.

@@ -6,12 +6,14 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"go/token"
 	"go/types"
 	"maps"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/echomq/emq/cmd/emqgen/internal/model"
 	"github.com/echomq/emq/cmd/emqgen/internal/payload"
 )
 
@@ -30,6 +32,7 @@ type Schema struct {
 	AnyOf      []*Schema          `json:"anyOf,omitempty"`
 	GoType     string             `json:"x-go-type,omitempty"` // of a type that encodes itself
 	Defs       map[string]*Schema `json:"$defs,omitempty"`
+	at         token.Pos          // of the field that it is the schema of, in its own package
 }
 
 // Types is one type, or several: a value that may be null has two.
@@ -157,6 +160,7 @@ func (b *builder) object(st *types.Struct) *Schema {
 		if f.AsString {
 			p = &Schema{Type: Types{"string"}, Format: cmp.Or(p.Format, strings.Join(p.Type, "-"))}
 		}
+		p.at = b.place(f)
 		s.Properties[f.JSON] = p
 		if !f.Optional {
 			s.Required = append(s.Required, f.JSON)
@@ -164,6 +168,16 @@ func (b *builder) object(st *types.Struct) *Schema {
 	}
 	slices.Sort(s.Required)
 	return s
+}
+
+// place is where a field is declared; it is none if that is in another package.
+func (b *builder) place(f *model.Field) token.Pos {
+	for _, v := range []*types.Var{f.Var, f.Outer} {
+		if v.Pkg() == b.from {
+			return v.Pos()
+		}
+	}
+	return token.NoPos
 }
 
 // defName is a name for $defs: what stands in a JSON pointer without escapes, and no other has.
