@@ -202,7 +202,7 @@ func (r *run) files(pkgs []*model.Package, dirs []string) ([]*output.File, error
 	var files []*output.File
 	for _, dir := range dirs {
 		p := byDir[dir]
-		lock, err := r.lock(dir, p, met)
+		lock, err := r.lock(dir, p, pkgs, met)
 		if err != nil {
 			return nil, err
 		}
@@ -258,7 +258,7 @@ func (r *run) read(f *output.File) (bool, error) {
 }
 
 // lock makes the schema lock of a directory and reviews what has changed since the last.
-func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.File, error) {
+func (r *run) lock(dir string, p *model.Package, all []*model.Package, met map[string]bool) (*output.File, error) {
 	f := &output.File{Path: filepath.Join(dir, schema.FileName)}
 	if ok, err := r.read(f); !ok {
 		return nil, err
@@ -285,7 +285,7 @@ func (r *run) lock(dir string, p *model.Package, met map[string]bool) (*output.F
 		r.diags.Errorf(schema.Place(f.Path, f.Have(), err), diag.LockFile, hint, "the schema lock cannot be read: %v", err)
 		return nil, nil
 	}
-	review := schema.Review{Path: f.Path, Src: f.Have(), Old: old, Now: now, Package: p, Accept: r.Accept, Diags: r.diags}
+	review := schema.Review{Path: f.Path, Src: f.Have(), Old: old, Now: now, Package: p, Others: all, Accept: r.Accept, Diags: r.diags}
 	for _, kind := range review.Run() {
 		met[kind] = true
 	}

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"cmp"
+	"fmt"
 	"go/token"
 	"maps"
 	"slices"
@@ -26,6 +27,19 @@ type Change struct {
 	Name     string    // of what is Gone: the last part of Path
 	From, To string    // types, in words; for Gone, To is the name that the field may have now
 	At       token.Pos // of the nearest field of the new schema's package; none for the payload itself
+}
+
+// words say what happened to what the change is about, which has a name.
+func (c Change) words(name string) string {
+	switch c.Kind {
+	case Added:
+		return name + " is new"
+	case Gone:
+		return name + " is gone"
+	case Retyped:
+		return fmt.Sprintf("%s was %s and is %s", name, c.From, c.To)
+	}
+	return name + " was optional and is required"
 }
 
 // Compare lists what payloads written by the old schema meet in the new one, by path.

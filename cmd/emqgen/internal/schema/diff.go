@@ -20,8 +20,9 @@ type Review struct {
 	Src     []byte
 	Old     *Lock
 	Now     *Lock
-	Package *model.Package // nil when nothing is declared any more
-	Accept  []string       // kinds whose changes are wanted
+	Package *model.Package   // nil when nothing is declared any more
+	Others  []*model.Package // all of the run: a job may have moved to one
+	Accept  []string         // kinds whose changes are wanted
 	Diags   *diag.List
 }
 
@@ -74,7 +75,7 @@ func (r *Review) gone(old Kind) {
 	var lost []string
 	for _, queue := range append([]string{old.Queue}, old.From...) {
 		for _, kind := range append([]string{old.Kind}, old.Aliases...) {
-			if !slices.Contains(r.Now.Retired, Retired{kind, queue}) && !r.served(kind, queue) {
+			if !slices.Contains(r.Now.Retired, Retired{kind, queue}) && !r.takenOver(old, kind, queue, diag.KindGone) {
 				lost = append(lost, fmt.Sprintf("//emq:retired kind=%s queue=%s", kind, queue))
 			}
 		}
@@ -91,13 +92,6 @@ func (r *Review) gone(old Kind) {
 		d.More = lost
 	}
 	r.Diags.Add(d)
-}
-
-// served says whether a job of the package answers to a kind on a queue.
-func (r *Review) served(kind, queue string) bool {
-	return slices.ContainsFunc(r.Now.Kinds, func(k Kind) bool {
-		return (k.Kind == kind || slices.Contains(k.Aliases, kind)) && (k.Queue == queue || slices.Contains(k.From, queue))
-	})
 }
 
 // orAccept ends a hint with the way for those who know that nothing waits.
@@ -124,12 +118,7 @@ func (r *Review) kept(old Kind, j *model.Job) {
 		r.payload(old, now, j)
 		r.olds(old.Old, j)
 	default:
-		kept := maps.Clone(old.Old)
-		if kept == nil {
-			kept = map[string]*Schema{}
-		}
-		kept[strconv.Itoa(old.Version)] = old.Payload
-		r.olds(kept, j)
+		r.olds(waiting(old), j)
 	}
 }
 
@@ -153,13 +142,13 @@ func (r *Review) placed(old, now Kind, j *model.Job) {
 			"job %s has moved from queue %s to %s, and jobs that wait there would find no handler", j.Name, old.Queue, now.Queue)
 	}
 	for _, q := range old.From {
-		if q != now.Queue && !slices.Contains(now.From, q) && !slices.Contains(r.Now.Retired, Retired{now.Kind, q}) && !r.served(old.Kind, q) {
+		if q != now.Queue && !slices.Contains(now.From, q) && !slices.Contains(r.Now.Retired, Retired{now.Kind, q}) && !r.takenOver(old, old.Kind, q, diag.QueueMoved) {
 			r.Diags.Errorf(j.At, diag.QueueMoved, "keep from="+q+" until that queue is empty"+orAccept(old),
 				"job %s is not served on queue %s any more, where jobs may wait since it has moved", j.Name, q)
 		}
 	}
 	for _, a := range old.Aliases {
-		if a != now.Kind && !slices.Contains(now.Aliases, a) && !slices.Contains(r.Now.Retired, Retired{a, now.Queue}) {
+		if a != now.Kind && !slices.Contains(now.Aliases, a) && !slices.Contains(r.Now.Retired, Retired{a, now.Queue}) && !r.takenOver(old, a, now.Queue, diag.AliasGone) {
 			r.Diags.Errorf(j.At, diag.AliasGone, fmt.Sprintf("keep it, or write //emq:retired kind=%s queue=%s%s", a, now.Queue, orAccept(old)),
 				"job %s has lost the alias %s, and jobs with that kind may wait", j.Name, a)
 		}
@@ -201,19 +190,19 @@ func (r *Review) payload(old, now Kind, j *model.Job) {
 		switch c.Kind {
 		case Added:
 			d.Code, d.Warning, d.Hint = diag.FieldRequired, true, ""
-			d.Text = name + " is new: jobs that wait have it empty"
+			d.Text = c.words(name) + ": jobs that wait have it empty"
 		case Gone:
 			d.Code = diag.FieldGone
-			d.Text = name + " is gone: jobs that wait would lose it"
+			d.Text = c.words(name) + ": jobs that wait would lose it"
 			if c.To != "" {
 				d.Hint = fmt.Sprintf("if it was renamed, keep its name on the wire, json:%q instead of %q; else %s", c.Name, c.To, d.Hint)
 			}
 		case Retyped:
 			d.Code = diag.FieldRetyped
-			d.Text = fmt.Sprintf("%s was %s and is %s: jobs that wait would not decode", name, c.From, c.To)
+			d.Text = c.words(name) + ": jobs that wait would not decode"
 		case Required:
 			d.Code = diag.FieldRequired
-			d.Text = name + " was optional and is required: jobs that wait may lack it"
+			d.Text = c.words(name) + ": jobs that wait may lack it"
 			d.Hint = "keep omitempty; else " + d.Hint
 		}
 		if c.Kind != Added {
@@ -257,13 +246,13 @@ func (r *Review) result(old, now Kind, j *model.Job) {
 		}
 		switch c.Kind {
 		case Added:
-			r.Diags.Warnf(pos, diag.ResultChanged, "", "%s is new: results that are kept have it empty", name)
+			r.Diags.Warnf(pos, diag.ResultChanged, "", "%s: results that are kept have it empty", c.words(name))
 		case Gone:
-			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s is gone: callers of an older build would not find it", name)
+			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s: callers of an older build would not find it", c.words(name))
 		case Retyped:
-			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s was %s and is %s: results that are kept would not decode", name, c.From, c.To)
+			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s: results that are kept would not decode", c.words(name))
 		case Required:
-			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s was optional and is required: results that are kept may lack it", name)
+			r.Diags.Errorf(pos, diag.ResultChanged, hint, "%s: results that are kept may lack it", c.words(name))
 		}
 	}
 }
