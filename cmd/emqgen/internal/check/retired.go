@@ -26,7 +26,7 @@ func retired(pkgs []*model.Package, diags *diag.List) {
 			if c, ok := alive[at]; ok {
 				hint := "remove one of the two"
 				if filepath.Dir(c.pos.Filename) != p.Dir {
-					hint = "if the job has moved to the other package, remove this and run with -accept " + x.Kind.Value
+					hint = "if the job has moved to the other package, remove this, and name both packages in one call"
 				}
 				diags.Errorf(x.Kind.Pos, diag.RetiredAlive, hint, "kind %s is retired, but job %s has it on queue %s, at %s",
 					x.Kind.Value, c.job.Name, x.Queue.Value, diag.Place(c.pos, dirOf(pkgs)))

@@ -75,7 +75,7 @@ func Explanations() []Explanation {
 		{WasUnknown, "an old version of no job", "Mend the name, and keep the old struct beside the job's."},
 		{BadVersion, "a version that does not fit, or whose old struct is missing", "Keep a struct for each version that may wait, each once, each older than the job's own. The message prints what to paste."},
 		{BadFrom, "from= with the job's own queue", "It names the queue that the job has left."},
-		{RetiredAlive, "a retired kind that a job still has", "Remove one of the two. If the job has moved to another package, remove the directive and run with `-accept KIND`."},
+		{RetiredAlive, "a retired kind that a job still has", "Remove one of the two. If the job has moved to another package, remove the directive and name both packages in one call: the lock compares what waits with the job there."},
 
 		{ResultChanged, "a result is not what it was", "Results that are kept, and callers of an older build that wait for one, have the old form. Add fields beside the old ones instead; or, when no result of the kind is kept and no job of it waits, run with `-accept KIND`. A field that is new is a warning."},
 
@@ -83,7 +83,7 @@ func Explanations() []Explanation {
 		{FieldGone, "a field that waiting jobs carry is gone", "Keep the name on the wire (`json:\"old_name\"`); or raise `version=` and keep the old struct with `//emq:was`; or, when no job of the kind waits, run with `-accept KIND`."},
 		{FieldRetyped, "a field has another type", "As for a field that is gone: `json:` keeps a name, `version=` with `//emq:was` a form, and `-accept KIND` says that no job waits."},
 		{FieldRequired, "an optional field is required, or (a warning) a field is new", "Keep `omitempty`; or raise the version. A new field is empty in jobs that wait: the handler must cope."},
-		{KindGone, "a kind is gone", "Give a renamed type its old name on the wire with `kind=`, or declare the kind retired, on each queue and under each alias that it was served by; or run with `-accept KIND`, when no job of it waits."},
+		{KindGone, "a kind is gone", "Give a renamed type its old name on the wire with `kind=`; name both packages in one call, such as `emqgen ./...`, if the job has moved from one to the other; or declare the kind retired, on each queue and under each alias that it was served by; or run with `-accept KIND`, when no job of it waits."},
 		{QueueMoved, "a job has left a queue", "Add `from=OLDQUEUE`, or keep it: workers serve it on both. When the old queue is empty, remove it and run with `-accept KIND`."},
 		{AliasGone, "an alias is gone", "Keep it, or declare it retired; or run with `-accept KIND`, when no job with it waits. Another job may answer to it instead, by an alias or as its kind, if it takes what waits: the payloads are compared, and a warning says where they go now."},
 		{VersionBack, "a version goes back", "Versions only rise."},

@@ -72,6 +72,10 @@ func (r *Review) match() []*model.Job {
 
 // gone reports a kind that no job has any more, with all names and queues under which jobs of it may wait.
 func (r *Review) gone(old Kind) {
+	if there, j := r.server(old.Kind, old.Queue); j != nil { // it has moved to another package
+		there.kept(old, j)
+		return
+	}
 	var lost []string
 	for _, queue := range append([]string{old.Queue}, old.From...) {
 		for _, kind := range append([]string{old.Kind}, old.Aliases...) {
@@ -86,9 +90,9 @@ func (r *Review) gone(old Kind) {
 	d := diag.Diagnostic{Pos: r.line(old.Kind), Code: diag.KindGone,
 		Text: fmt.Sprintf("no job has the kind %s any more, and jobs of it may wait in queue %s", old.Kind, old.Queue)}
 	if retire := "//emq:retired kind=" + old.Kind + " queue=" + old.Queue; len(lost) == 1 && lost[0] == retire {
-		d.Hint = fmt.Sprintf("if the type was renamed, give it kind=%s; if the kind is gone on purpose, write %s%s", old.Kind, retire, orAccept(old))
+		d.Hint = fmt.Sprintf("if the type was renamed, give it kind=%s; if it is in another package now, name both in one call; if the kind is gone on purpose, write %s%s", old.Kind, retire, orAccept(old))
 	} else {
-		d.Hint = fmt.Sprintf("if the type was renamed, give it kind=%s%s; if the kind is gone on purpose, write", old.Kind, orAccept(old))
+		d.Hint = fmt.Sprintf("if the type was renamed, give it kind=%s; if it is in another package now, name both in one call%s; if the kind is gone on purpose, write", old.Kind, orAccept(old))
 		d.More = lost
 	}
 	r.Diags.Add(d)
