@@ -39,6 +39,7 @@ func (r *Review) Run() (met []string) {
 			r.kept(old, j)
 		}
 	}
+	r.unretired()
 	return met
 }
 

@@ -101,3 +101,26 @@ func (r *Review) payloadOf(j *model.Job, version string) *Schema {
 	}
 	return nil
 }
+
+// unretired warns of kinds that were retired and are not any more: no schema says what is left of them.
+func (r *Review) unretired() {
+	for _, x := range r.Old.Retired {
+		if r.retired(x) {
+			continue
+		}
+		if _, j := r.server(x.Kind, x.Queue); j != nil {
+			r.Diags.Warnf(j.At, diag.RetiredAlive, "take another kind, unless nothing is left of the old one",
+				"kind %s was retired on queue %s, and job %s has it now: what is left of the old jobs goes to it, and no schema of them is known to compare", x.Kind, x.Queue, j.Name)
+			continue
+		}
+		r.Diags.Warnf(r.line(x.Kind), diag.RetiredAlive, "keep //emq:retired until nothing is left; only then let another job take the kind",
+			"kind %s is not retired on queue %s any more: what is left of it would find no handler", x.Kind, x.Queue)
+	}
+}
+
+// retired says whether a package of the run declares a kind retired.
+func (r *Review) retired(x Retired) bool {
+	return slices.ContainsFunc(r.Others, func(p *model.Package) bool {
+		return slices.ContainsFunc(p.Retired, func(d *model.Retired) bool { return d.Kind.Value == x.Kind && d.Queue.Value == x.Queue })
+	})
+}
