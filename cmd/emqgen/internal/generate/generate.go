@@ -210,6 +210,7 @@ func (r *run) files(pkgs []*model.Package, dirs []string) ([]*output.File, error
 		if err != nil {
 			return nil, err
 		}
+		r.missLock(code, lock)
 		for _, f := range []*output.File{code, lock} {
 			if f != nil {
 				files = append(files, f)
@@ -290,6 +291,15 @@ func (r *run) lock(dir string, p *model.Package, all []*model.Package, met map[s
 		met[kind] = true
 	}
 	return f, nil
+}
+
+// missLock warns of a lock that is not there though its package has been generated before.
+func (r *run) missLock(code, lock *output.File) {
+	if code == nil || lock == nil || len(code.Have()) == 0 || lock.Exists() || lock.Want == nil {
+		return
+	}
+	r.diags.Warnf(token.Position{Filename: lock.Path}, diag.LockFile, "if it was deleted, bring it back from version control before you commit this one",
+		"there is no schema lock beside %s: it is written anew, and nothing is known of what jobs that wait look like", load.Output)
 }
 
 // ours says whether a file may be overwritten: it has our header in its first lines, or is empty or
