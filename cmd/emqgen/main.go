@@ -71,7 +71,12 @@ func run(ctx context.Context, call generate.Call, args []string) int {
 	asJSON := flags.Bool("json", false, "")
 	var accept, patterns []string
 	flags.Func("accept", "", func(kinds string) error {
-		accept = append(accept, strings.Split(kinds, ",")...)
+		for kind := range strings.SplitSeq(kinds, ",") {
+			if strings.TrimSpace(kind) == "" {
+				return fmt.Errorf("a kind is missing in it: write -accept KIND[,KIND]")
+			}
+			accept = append(accept, strings.TrimSpace(kind))
+		}
 		return nil
 	})
 	err := flags.Parse(args)

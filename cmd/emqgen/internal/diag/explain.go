@@ -86,7 +86,7 @@ func Explanations() []Explanation {
 		{KindGone, "a kind is gone", "Give a renamed type its old name on the wire with `kind=`; name both packages in one call, such as `emqgen ./...`, if the job has moved from one to the other; or declare the kind retired, on each queue and under each alias that it was served by; or run with `-accept KIND`, when no job of it waits."},
 		{QueueMoved, "a job has left a queue", "Add `from=OLDQUEUE`, or keep it: workers serve it on both. When the old queue is empty, remove it and run with `-accept KIND`."},
 		{AliasGone, "an alias is gone", "Keep it, or declare it retired; or run with `-accept KIND`, when no job with it waits. Another job may answer to it instead, by an alias or as its kind, if it takes what waits: the payloads are compared, and a warning says where they go now."},
-		{VersionBack, "a version goes back", "Versions only rise."},
+		{VersionBack, "a version goes back", "Versions only rise while jobs wait: a worker takes one of a higher version for newer than itself. When no job of the kind waits, `-accept KIND` takes a lower one too."},
 		{WasDiffers, "an old struct is not what it was", "Keep the struct as it was; the message prints what the lock has."},
 		{KeyChanged, "lane or unique fields have changed (a warning)", "Jobs with old keys and new ones do not exclude each other while both wait."},
 

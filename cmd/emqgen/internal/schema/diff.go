@@ -117,7 +117,7 @@ func (r *Review) kept(old Kind, j *model.Job) {
 	r.result(old, now, j)
 	switch {
 	case now.Version < old.Version:
-		r.Diags.Errorf(j.Version.Pos, diag.VersionBack, fmt.Sprintf("write version=%d or more", old.Version),
+		r.Diags.Errorf(j.Version.Pos, diag.VersionBack, fmt.Sprintf("write version=%d or more%s", old.Version, orAccept(old)),
 			"job %s has version %d, but was at version %d: jobs of that version would be taken for newer ones", j.Name, now.Version, old.Version)
 	case now.Version == old.Version:
 		r.payload(old, now, j)
