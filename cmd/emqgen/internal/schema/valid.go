@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,8 +29,27 @@ func (l *Lock) check() error {
 			return fmt.Errorf("kind %s has no payload", k.Kind)
 		}
 		seen[at] = true
-		if err := k.schemas(); err != nil {
+		if err := cmp.Or(k.names(), k.schemas()); err != nil {
 			return fmt.Errorf("kind %s: %w", k.Kind, err)
+		}
+	}
+	for _, x := range l.Retired {
+		if err := cmp.Or(wire.CheckKind(x.Kind), wire.CheckQueue(x.Queue)); err != nil {
+			return fmt.Errorf("retired: %w", err)
+		}
+	}
+	return nil
+}
+
+func (k Kind) names() error {
+	for _, alias := range k.Aliases {
+		if err := wire.CheckKind(alias); err != nil {
+			return fmt.Errorf("aliases: %w", err)
+		}
+	}
+	for _, queue := range k.From {
+		if err := wire.CheckQueue(queue); err != nil {
+			return fmt.Errorf("from: %w", err)
 		}
 	}
 	return nil
@@ -47,6 +67,8 @@ func (k Kind) schemas() error {
 	for _, version := range slices.Sorted(maps.Keys(k.Old)) {
 		if n, err := strconv.Atoi(version); err != nil || n < 1 {
 			return fmt.Errorf("old has %q, which is no version", version)
+		} else if n >= k.Version {
+			return fmt.Errorf("old has %q, and the payload is of version %d", version, k.Version)
 		}
 		if err := k.Old[version].check(k.Old[version], "old."+version); err != nil {
 			return err
@@ -89,6 +111,11 @@ func (s *Schema) check(root *Schema, path string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Defs)) {
 		if err := s.Defs[name].check(root, path+".$defs."+name); err != nil {
+			return err
+		}
+	}
+	for i, alternative := range s.AnyOf {
+		if err := alternative.check(root, fmt.Sprintf("%s.anyOf.%d", path, i)); err != nil {
 			return err
 		}
 	}
