@@ -58,7 +58,7 @@ func Explanations() []Explanation {
 		{DashUnmarked, "a field that is left out of JSON", "If that is meant, say so: `json:\"-\" emq:\"-\"`."},
 		{AnyValue, "a field of type any", "It does not come back as it was. Use a struct, or `json.RawMessage` and decode it in the handler."},
 		{TagSyntax, "a struct tag that is not read", "`key:\"value\"` pairs with one blank between them."},
-		{JSONOption, "an option of a json tag that has no effect", "`omitempty`, `omitzero`, or `string` on numbers, strings and bools."},
+		{JSONOption, "an option of a json tag that has no effect, or spoils the field", "`omitempty`, `omitzero`, or `string` on numbers, strings and bools of types that have no `MarshalJSON` or `MarshalText` of their own: encoding/json cannot read back what these write under `string`."},
 		{Lock, "a lock held by value", "Use a pointer, and leave it out of the payload."},
 		{EmqTag, "an unknown word in an emq tag", "`lane`, `unique`, `unique,text`, `redact`, or `-` alone."},
 		{NoText, "a key or lane of a type without one text for one value", "Text, whole numbers, bools and arrays of bytes have one. Others need `emq:\"unique,text\"`, by which you say that their `MarshalText` gives equal values equal texts."},

@@ -40,6 +40,9 @@ func tagFaults(v *types.Var, tag string) []Fault {
 		case opt == "string" && !quotable(v.Type()):
 			faults = append(faults, fault(v, diag.JSONOption, "it is for numbers, strings and bools",
 				fmt.Sprintf(`encoding/json ignores the option "string" on a %s`, TypeString(v.Type(), v.Pkg()))))
+		case opt == "string" && ownMethod(v.Type()) != "":
+			faults = append(faults, fault(v, diag.JSONOption, "drop the option",
+				fmt.Sprintf(`with the option "string", encoding/json cannot read what %s of %s writes`, ownMethod(v.Type()), TypeString(pointee(v.Type()), v.Pkg()))))
 		}
 	}
 	return faults
@@ -70,13 +73,21 @@ func tagKeys(tag string) (keys []string) {
 	}
 }
 
-// quotable says whether json:",string" has an effect.
+// quotable says whether json:",string" has an effect. encoding/json looks through one pointer that has
+// no name.
 func quotable(t types.Type) bool {
-	if p, ok := t.Underlying().(*types.Pointer); ok {
-		t = p.Elem()
-	}
-	b, ok := t.Underlying().(*types.Basic)
+	b, ok := pointee(t).Underlying().(*types.Basic)
 	return ok && b.Info()&(types.IsBoolean|types.IsInteger|types.IsFloat|types.IsString) != 0
+}
+
+// ownMethod names the method by which a type encodes itself; it is empty for one that does not.
+func ownMethod(t types.Type) string {
+	for _, name := range []string{"MarshalJSON", "MarshalText"} {
+		if Method(t, name) != None {
+			return name
+		}
+	}
+	return ""
 }
 
 // tagSyntax is the rule of reflect.StructTag; a tag that breaks it is silently cut short.
