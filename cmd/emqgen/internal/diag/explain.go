@@ -19,7 +19,7 @@ func Explanations() []Explanation {
 		{NotBuilt, "a file with directives is not built here (a warning)", "Run emqgen with the `GOOS`, `GOARCH`, `CGO_ENABLED` or `GOFLAGS=-tags=…` that build it. Patterns with `...` find such files also in directories of which nothing is built here."},
 		{Internal, "an error of emqgen itself", "Please report it."},
 
-		{NearMiss, "a comment that is almost a directive", "A directive begins with `//emq:` and a lower-case name, without a blank. Anything else is prose to Go, and has no effect. Prose that speaks of emq is no fault, and neither is a directive that was commented out with a further `//`."},
+		{NearMiss, "a comment that is almost a directive", "A directive begins with `//emq:` and a lower-case name, without a blank. Anything else is prose to Go, and has no effect. One letter of `emq` that is wrong, or a colon left out, is seen before the name of a directive (but `//rmq:`, `//amq:` and `//zmq:` are other tools). Prose that speaks of emq is no fault, and neither is a directive that was commented out with a further `//`."},
 		{UnknownDirective, "an unknown directive", "See the table of directives."},
 		{UnknownOption, "an unknown option, or a word that is none", "See the table of options. They are `key=value` with blanks between them: no commas there, and no blanks around the `=`."},
 		{OptionTwice, "an option, or an item of its list, given twice", "Keep one."},

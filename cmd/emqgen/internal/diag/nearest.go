@@ -6,7 +6,7 @@ import "strings"
 func Nearest(word string, candidates []string) string {
 	best, least := "", len(word)/3+1
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d <= least && (best == "" || d < least) {
+		if d := Distance(strings.ToLower(word), strings.ToLower(c)); d <= least && (best == "" || d < least) {
 			best, least = c, d
 		}
 	}
@@ -21,8 +21,8 @@ func Suggest(word string, candidates []string) string {
 	return ""
 }
 
-// distance counts the letters to insert, drop, change, or swap with their neighbour.
-func distance(a, b string) int {
+// Distance counts the letters to insert, drop, change, or swap with their neighbour.
+func Distance(a, b string) int {
 	const far = 1 << 20
 	before, last := []int(nil), make([]int, len(b)+1)
 	for j := range last {

@@ -28,7 +28,15 @@ var (
 	// A directive of another tool, or nolint, that holds one of ours.
 	withinOther = regexp.MustCompile(`^//[a-z0-9]+(:)(emq[:.]([A-Za-z]+))`)
 	behindOther = regexp.MustCompile(`^//(?:nolint\b|[a-z0-9]+:)[^ \t]*[ \t].*(//[ \t]*emq:([A-Za-z]+))`)
+	// A directive in all but one letter of the tool, or without its colon.
+	offByOne = regexp.MustCompile(`^//([A-Za-z]{2,4}):([a-z]+)([ \t].*)?$`)
+	glued    = regexp.MustCompile(`^//emq([a-z]+)([ \t].*)?$`)
+	option   = regexp.MustCompile(`^[a-z]+=[^=]`)
+	named    = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
+
+// otherQueues are tools that are one letter away, and may have directives of their own.
+func otherQueues() []string { return []string{"rmq", "amq", "zmq"} }
 
 // nearMisses reports a comment that was most likely meant as a directive. What is not quite one is
 // prose to gofmt, go vet and go/doc: nobody but us will ever say that it has no effect.
@@ -47,6 +55,10 @@ func nearMisses(comment string) []*Problem {
 				"%q stands in the directive of another tool and has no effect", comment[m[n-4]:m[n-1]])}
 		}
 	}
+	if known := Slip(comment); known != "" {
+		return []*Problem{problem(len("//"), diag.NearMiss, "did you mean //emq:"+known+"?",
+			"%q is an ordinary comment and has no effect", strings.Fields(comment)[0])}
+	}
 	m := almost.FindStringSubmatchIndex(comment)
 	if m == nil {
 		return nil
@@ -61,6 +73,38 @@ func nearMisses(comment string) []*Problem {
 		hint = "did you mean //emq:" + known + "?"
 	}
 	return []*Problem{problem(m[4], diag.NearMiss, hint, "%q is an ordinary comment and has no effect", "//"+lead+tool+between+name)}
+}
+
+// Slip is the directive that a comment is but for one slip in "emq:"; it is empty for any other comment.
+func Slip(comment string) string {
+	name, rest := "", ""
+	if m := glued.FindStringSubmatch(comment); m != nil {
+		name, rest = m[1], m[2]
+	} else if m := offByOne.FindStringSubmatch(comment); m != nil {
+		if tool := strings.ToLower(m[1]); diag.Distance(tool, "emq") == 1 && !slices.Contains(otherQueues(), tool) {
+			name, rest = m[2], m[3]
+		}
+	}
+	if !slices.Contains(Names(), name) || !argumentsOf(name, rest) {
+		return ""
+	}
+	return name
+}
+
+// argumentsOf says whether what follows the name of a directive looks like its arguments. It knows them
+// better than arguments does, because where emq itself is not written most comments are of something else.
+func argumentsOf(name, rest string) bool {
+	args := strings.Fields(rest)
+	if len(args) > 0 && slices.Contains([]string{"queue", "was", "cron"}, name) { // they begin with a word
+		if name == "cron" {
+			return strings.ContainsAny(args[0][:1], "\"`@")
+		}
+		if !named.MatchString(args[0]) {
+			return false
+		}
+		args = args[1:]
+	}
+	return len(args) == 0 || option.MatchString(args[0])
 }
 
 // blockMisses are the lines of a block comment that would be directives elsewhere.

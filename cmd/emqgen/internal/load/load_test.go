@@ -57,6 +57,7 @@ func TestFilesThatSpeakOfUsAreFound(t *testing.T) {
 	want := map[string]bool{
 		"//emq:job": true, "x int // Emq:job": true, "/* emq:job": true, "\t * emq:job": true, "\temq:job": true, "// see emq": true,
 		"///emq:job": true, "//@emq:job": true, "//nolint //emq:job": true, "//eqm:job": true, "//echomq:job": true, "\t@emq:job": true, "EMQ : job": true,
+		"//emg:job": true, "//em:job queue=a": true, "\t//enq:cron @daily\r": true, "//emqjob": true, "x int //emg:job": true, "// emg:job": false, "//rmq:queue a": false, "//emg:jobs": false, "//em:dash": false,
 		"import \"github.com/echomq/emq\"": false, "\temq \"github.com/echomq/emq/runtime\"": false, "q := 1 // no": false, "emq.Bind(q)": false, "": false, "/": false,
 		"a /* b */ // emq": true, "http://emq": true,
 	}
@@ -72,7 +73,7 @@ func TestFilesThatSpeakOfUsAreFound(t *testing.T) {
 // FuzzWhatIsReportedIsSeen holds the quick look at a file against the reading of its comments: what is
 // a directive, or almost one, is never passed over.
 func FuzzWhatIsReportedIsSeen(f *testing.F) {
-	for _, comment := range []string{"//emq:job", "// emq :job", "//\u200bemq:job", "///emq:job", "//nolint:all //emq:job", "/*\n * @emq:job\n*/", "/* x\n//emq:job */", "//EQM:job", "//go:emq.job"} {
+	for _, comment := range []string{"//emq:job", "// emq :job", "//\u200bemq:job", "///emq:job", "//nolint:all //emq:job", "/*\n * @emq:job\n*/", "/* x\n//emq:job */", "//EQM:job", "//go:emq.job", "//emg:job", "var x int //mq:cron @daily", "///emg:job", "//emqjob queue=a"} {
 		f.Add(comment)
 	}
 	f.Fuzz(func(t *testing.T, comment string) {
