@@ -101,7 +101,8 @@ func (d *Draft) file(f *load.File) {
 					seen[decl] = map[string]token.Position{}
 				}
 				if first, twice := seen[decl][dir.Name]; twice {
-					r.errorf(0, diag.DirectiveTwice, "put the options on one line", "//emq:%s stands here twice, first on line %d", dir.Name, first.Line)
+					r.errorf(0, diag.DirectiveTwice, once(dir.Name), "//emq:%s stands here twice, first on line %d", dir.Name, first.Line)
+					r.faults()
 					continue
 				}
 				seen[decl][dir.Name] = r.base
@@ -116,6 +117,17 @@ func suggest(name string) string {
 		return "did you mean //emq:" + n + "?"
 	}
 	return "there are queue, job, cron, was, retired and package"
+}
+
+// once says what to do instead of writing a directive twice on one type.
+func once(name string) string {
+	switch name {
+	case "cron":
+		return "a job has one declared schedule: add others at run time with AddCron, or make a second job"
+	case "was":
+		return "a struct is one old version of one job: copy it for the other"
+	}
+	return "put the options on one line"
 }
 
 // placed says whether the directive stands where it may.

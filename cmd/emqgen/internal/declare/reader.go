@@ -71,6 +71,18 @@ func (r *reader) args(word, take func(directive.Arg)) {
 	}
 }
 
+// faults reports what is wrong in a directive of a type that counts for nothing else.
+func (r *reader) faults() {
+	switch r.dir.Name {
+	case "job":
+		r.job()
+	case "was":
+		r.was()
+	case "cron":
+		r.cron()
+	}
+}
+
 func (r *reader) suggestOption(key string, options []string) string {
 	if hint := diag.Suggest(key, options); hint != "" {
 		return hint

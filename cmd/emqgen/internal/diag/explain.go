@@ -25,7 +25,7 @@ func Explanations() []Explanation {
 		{OptionTwice, "an option, or an item of its list, given twice", "Keep one."},
 		{Malformed, "arguments that cannot be read", "Options are `key=value` without blanks around the `=`; a value with blanks stands in quotes. There is no room for a comment at the end."},
 		{Misplaced, "a directive where it has no effect", "`//emq:job`, `//emq:was` and `//emq:cron` belong into the doc comment of a struct type, with no blank line between. `//emq:queue`, `//emq:package` and `//emq:retired` stand by themselves at the top of a file."},
-		{DirectiveTwice, "a directive given twice", "Put its options on one line."},
+		{DirectiveTwice, "a directive given twice", "Put its options on one line. A job has one declared schedule: further ones are added at run time with `AddCron`, or belong to a job of their own. A struct is one old version of one job."},
 		{Missing, "a directive without what it needs", "The message shows the whole form."},
 
 		{BadDuration, "a duration that is none", "Write a number and a unit, in whole milliseconds: `500ms`, `30s`, `10m`, `1h30m`. There are no days: `24h`."},
