@@ -1,12 +1,14 @@
 package declare
 
 import (
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/types"
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
 	"github.com/echomq/emq/cmd/emqgen/internal/load"
@@ -104,13 +106,77 @@ func (d *Draft) result(j *model.Job) {
 		d.diags.Errorf(j.Result.Pos, diag.BadResult, "write a type: Report, *Report, []pkg.Line", "result: %q is not a type", j.Result.Value)
 		return
 	}
-	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
-	err = types.CheckExpr(d.Source.Fset, d.Source.Types, d.jobs[j].spec.Pos(), x, info)
-	if t, ok := info.Types[x]; err == nil && ok && t.IsType() {
-		j.Returns = t.Type
+	if name, params := d.uninstantiated(j, x); name != "" {
+		d.diags.Errorf(j.Result.Pos, diag.BadResult, fmt.Sprintf("write %s[%s] with real types for %[2]s", name, params),
+			"result: the generic type %s needs a type argument for each parameter, and has no single form on the wire without", name)
+		return
+	}
+	if t := d.typeOf(j, x); t != nil {
+		j.Returns = t
 		return
 	}
 	d.diags.Errorf(j.Result.Pos, diag.BadResult, diag.Suggest(j.Result.Value, d.typeNames()), "result: there is no type %s here", j.Result.Value)
+}
+
+// typeOf is the type that an expression in a directive of a job means, or nil.
+func (d *Draft) typeOf(j *model.Job, x ast.Expr) types.Type {
+	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+	err := types.CheckExpr(d.Source.Fset, d.Source.Types, d.jobs[j].spec.Pos(), x, info)
+	if t, ok := info.Types[x]; err == nil && ok && t.IsType() {
+		return t.Type
+	}
+	return nil
+}
+
+// uninstantiated is the first generic type in an expression that has not an argument for each of its
+// parameters, and these.
+func (d *Draft) uninstantiated(j *model.Job, x ast.Expr) (name, params string) {
+	ast.Inspect(x, func(n ast.Node) bool {
+		if name != "" {
+			return false
+		}
+		of, args := ast.Expr(nil), []ast.Expr(nil)
+		switch n := n.(type) {
+		case *ast.Field: // its name is none of a type
+			name, params = d.uninstantiated(j, n.Type)
+			return false
+		case *ast.IndexExpr:
+			of, args = n.X, []ast.Expr{n.Index}
+		case *ast.IndexListExpr:
+			of, args = n.X, n.Indices
+		case *ast.Ident:
+			of = n
+		case *ast.SelectorExpr:
+			of = n
+		default:
+			return true
+		}
+		if all := parameters(d.typeOf(j, of)); len(all) > 0 && len(all) != len(args) {
+			name, params = types.ExprString(of), strings.Join(all, ",")
+		}
+		for _, arg := range args {
+			if name == "" {
+				name, params = d.uninstantiated(j, arg)
+			}
+		}
+		return false
+	})
+	return name, params
+}
+
+// parameters are the names of those that a generic type has and that have no arguments.
+func parameters(t types.Type) (params []string) {
+	generic, ok := t.(interface {
+		TypeParams() *types.TypeParamList
+		TypeArgs() *types.TypeList
+	})
+	if !ok || generic.TypeArgs().Len() > 0 {
+		return nil
+	}
+	for p := range generic.TypeParams().TypeParams() {
+		params = append(params, p.Obj().Name())
+	}
+	return params
 }
 
 func (d *Draft) typeNames() (typeNames []string) {

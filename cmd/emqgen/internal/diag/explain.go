@@ -69,7 +69,7 @@ func Explanations() []Explanation {
 		{BadSignature, "a method with another signature than the one that is called", "encoding/json ignores it without an error. The message shows the right one; a method for something else needs another name."},
 
 		{ResultNoRetain, "a result that is not retained", "Add `retain=`: for so long the result can be waited for."},
-		{BadResult, "a result of a type that does not do", "It must exist, be exported, and encode and decode as payloads do."},
+		{BadResult, "a result of a type that does not do", "It must exist, be exported, have its type arguments if it is generic, and encode and decode as payloads do."},
 		{UniqueNoField, "unique= without a tagged field", "Tag the fields that make two jobs the same. Without fields at all, `unique=` means one job at a time."},
 		{CronRequired, "a cron job with a required field", "Cron enqueues the zero payload, so each field needs `omitempty`, `omitzero` or a pointer."},
 		{WasUnknown, "an old version of no job", "Mend the name, and keep the old struct beside the job's."},
