@@ -59,7 +59,7 @@ func Explanations() []Explanation {
 		{AnyValue, "a field of type any", "It does not come back as it was. Use a struct, or `json.RawMessage` and decode it in the handler."},
 		{TagSyntax, "a struct tag that is not read", "`key:\"value\"` pairs with one blank between them."},
 		{JSONOption, "an option of a json tag that has no effect, or spoils the field", "`omitempty`, `omitzero`, or `string` on numbers, strings and bools of types that have no `MarshalJSON` or `MarshalText` of their own: encoding/json cannot read back what these write under `string`."},
-		{Lock, "a lock held by value", "Use a pointer, and leave it out of the payload."},
+		{Lock, "a lock held by value", "Use a pointer, and leave it out of the payload (`json:\"-\" emq:\"-\"`). The types of sync/atomic are such locks, too: a payload has plain values. A type that encodes itself needs the pointer only."},
 		{EmqTag, "an unknown word in an emq tag", "`lane`, `unique`, `unique,text`, `redact`, or `-` alone."},
 		{NoText, "a key or lane of a type without one text for one value", "Text, whole numbers, bools and arrays of bytes have one. Others need `emq:\"unique,text\"`, by which you say that their `MarshalText` gives equal values equal texts."},
 		{TagTwice, "two lanes, or a key or a word twice in one tag", "A job goes into one lane. Of a key that a tag has twice only the first is read: put the words into one."},
