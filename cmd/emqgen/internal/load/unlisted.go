@@ -15,17 +15,20 @@ import (
 
 // tree is what lies where the patterns point, whether the go command would say it or not.
 type tree struct {
-	files map[string][]string // Go files by directory
-	pipes []string            // Go files that can be waited for forever
+	files map[string]goFiles // by pattern
+	pipes []string           // Go files that can be waited for forever
 }
+
+// goFiles are Go files by directory.
+type goFiles map[string][]string
 
 // survey walks the directories of the patterns that name some.
 func survey(cfg Config, patterns []string) *tree {
-	t := &tree{files: map[string][]string{}}
+	t := &tree{files: map[string]goFiles{}}
 	for _, pattern := range patterns {
 		if base, ok := localBase(cfg.Dir, pattern); ok {
 			matches := matcher(pattern)
-			t.walk(base, strings.Contains(pattern, "..."), func(dir string) bool { return matches(localName(cfg.Dir, pattern, dir)) })
+			t.walk(pattern, base, strings.Contains(pattern, "..."), func(dir string) bool { return matches(localName(cfg.Dir, pattern, dir)) })
 		}
 	}
 	return t
@@ -46,9 +49,11 @@ func (t *tree) blocked() (faults []Fault) {
 // command builds no file of theirs here. Directives in them are to be seen all the same.
 func (t *tree) unlisted(patterns []string, listed []*packages.Package) (out []*packages.Package) {
 	known := map[string]bool{}
+	refused := map[string]bool{}   // patterns, most often because their module is not loaded: the go command says why
 	modules := map[string]string{} // directory to path
 	for _, p := range listed {
 		known[dirOf(p)] = true
+		refused[p.PkgPath] = len(p.Errors) > 0 && dirOf(p) == ""
 		if p.Module != nil && p.Module.Main {
 			modules[p.Module.Dir] = p.Module.Path
 		}
@@ -63,24 +68,33 @@ func (t *tree) unlisted(patterns []string, listed []*packages.Package) (out []*p
 			matches = func(string) bool { return true }
 		}
 		for root, path := range modules {
-			t.walk(root, true, func(dir string) bool {
+			t.walk(pattern, root, true, func(dir string) bool {
 				rel, err := filepath.Rel(root, dir)
 				return err == nil && matches(filepath.ToSlash(filepath.Join(path, rel)))
 			})
 		}
 	}
-	for dir, files := range t.files {
-		if !known[dir] {
-			slices.Sort(files)
-			out = append(out, &packages.Package{PkgPath: filepath.ToSlash(dir), Dir: dir, IgnoredFiles: slices.Compact(files)})
+	found := goFiles{}
+	for pattern, byDir := range t.files {
+		for dir, files := range byDir {
+			if !known[dir] && !refused[pattern] {
+				found[dir] = append(found[dir], files...)
+			}
 		}
+	}
+	for dir, files := range found {
+		slices.Sort(files)
+		out = append(out, &packages.Package{PkgPath: filepath.ToSlash(dir), Dir: dir, IgnoredFiles: slices.Compact(files)})
 	}
 	return out
 }
 
-// walk collects the Go files of the directories that are wanted, as the go command walks a tree: not
-// into other modules, nor into what it never looks at. What cannot be read it skips, too.
-func (t *tree) walk(base string, deep bool, wanted func(dir string) bool) {
+// walk collects for a pattern the Go files of the directories that are wanted, as the go command walks
+// a tree: not into other modules, nor into what it never looks at. What cannot be read it skips, too.
+func (t *tree) walk(pattern, base string, deep bool, wanted func(dir string) bool) {
+	if t.files[pattern] == nil {
+		t.files[pattern] = goFiles{}
+	}
 	ignored := ignoredBy(base)
 	visit := func(path string, d fs.DirEntry, err error) error {
 		name := ""
@@ -99,7 +113,7 @@ func (t *tree) walk(base string, deep bool, wanted func(dir string) bool) {
 		case d.Type()&fs.ModeNamedPipe != 0:
 			t.pipes = append(t.pipes, path)
 		case deep && regular(path):
-			t.files[dir] = append(t.files[dir], path)
+			t.files[pattern][dir] = append(t.files[pattern][dir], path)
 		}
 		return nil
 	}
