@@ -34,7 +34,9 @@ A job is a struct with a directive; its queue is declared beside it:
 Flags may stand before or behind the packages, which are named as for go build; without any, it
 is the one in this directory. One call for the whole module, emqgen ./..., is the fastest, and finds
 kinds that two packages both have.
-All errors of a run are reported together, and nothing is written if there is one.
+Nothing is written if there is an error. A package that does not load or parse is looked at no
+further; every error of the declarations of all others is reported in the same run. When there is
+none, the lock is compared, and all that it refuses is reported together.
 
 Flags:
 

@@ -142,7 +142,7 @@ func faultOf(src []byte, err error) *FaultError {
 	unknown, isUnknown := strings.CutPrefix(err.Error(), "json: unknown field ")
 	switch {
 	case errors.As(err, &mismatch):
-		return &FaultError{at: int(mismatch.Offset) - 1, text: fmt.Sprintf("%s cannot be a %s", cmp.Or(mismatch.Field, "the whole"), mismatch.Value)}
+		return &FaultError{at: int(mismatch.Offset) - 1, text: fmt.Sprintf("%s cannot be %s", cmp.Or(mismatch.Field, "the whole"), withArticle(mismatch.Value))}
 	case isUnknown:
 		return &FaultError{at: max(0, bytes.Index(src, []byte(unknown))), text: fmt.Sprintf("the member %s is not known: it is misspelt, or a newer emqgen has written it", unknown)}
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
@@ -151,6 +151,14 @@ func faultOf(src []byte, err error) *FaultError {
 		return &FaultError{at: int(syntax.Offset) - 1, text: "it is no JSON from here on"}
 	}
 	return &FaultError{text: err.Error()}
+}
+
+// withArticle puts a or an before what encoding/json calls a value of JSON.
+func withArticle(value string) string {
+	if value == "array" || value == "object" {
+		return "an " + value
+	}
+	return "a " + value
 }
 
 var mergeMarker = regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)`)
