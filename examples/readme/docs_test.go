@@ -119,7 +119,7 @@ func TestTheErrorsOfTheREADMEAreWhatIsSaid(t *testing.T) {
 		t.Fatal(out)
 	}
 	said(generate("attempts=", "atempts="), "mail.go:", "(did you mean attempts?)")
-	said(generate(`json:"email"`, `json:"mail"`), "mail.go:", "and keep the old struct")
+	said(generate(`json:"email"`, `json:"mail"`), "mail.go:12:2:", "and keep the old struct")
 
 	// the compiler's word for a handler that lacks a job
 	const forgetful = "package main\n\nimport \"github.com/echomq/emq/examples/readme/mail\"\n\ntype mailer struct{}\n\nfunc main() { mail.Bind(&mailer{}) }\n"
