@@ -119,6 +119,7 @@ func (c claim) expect(m *model, now stamp) answer {
 	b.WriteString("idle=false")
 	taken, scanned := 0, 0
 	lanes := len(m.ring) > 0
+	firstVT, firstFVT := m.meta["vt"], m.meta["fvt"]
 	for goOn := true; goOn && taken < n && scanned < 500; {
 		var j *modelJob
 		var orphans int
@@ -150,6 +151,8 @@ func (c claim) expect(m *model, now stamp) answer {
 		b.WriteString("; " + j.claimed())
 	}
 	if taken == 0 {
+		m.setText("vt", firstVT)
+		m.setText("fvt", firstFVT)
 		if scanned == 500 {
 			wait = 0
 		}

@@ -177,6 +177,9 @@ func (m *model) claimStep(budget int) (j *modelJob, orphans int, goOn bool) {
 		orphans++
 	}
 	if j == nil {
+		if list == "pending" { // a turn that nothing was taken in: its score is written with the next one that is served
+			m.meta["fvt"] = fixedText(score)
+		}
 		m.refresh()
 		return nil, orphans, orphans < budget
 	}

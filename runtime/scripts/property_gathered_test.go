@@ -110,7 +110,13 @@ func (h *history) batch(t *rapid.T) {
 		if rapid.IntRange(0, 3).Draw(t, "not plain") == 0 {
 			e = newJob(t, e.ID)
 		}
+		if _, stray := h.m.ghosts["pending"][e.ID]; stray && h.m.meta["max_len"] != "" {
+			continue // it waits already by the count of the list, and once more by the count of a gathered call
+		}
 		b.Jobs = append(b.Jobs, e)
+	}
+	if len(b.Jobs) == 0 {
+		return
 	}
 	for _, on := range h.beside {
 		if rapid.Bool().Draw(t, "beside") {
