@@ -202,37 +202,3 @@ func (h *history) replacedWork(t *rapid.T) {
 	h.all(by, by)
 	h.settleAny(t)
 }
-
-// rowAnew is a row that a hand deletes, and another job of the same id: it can stand in two lists then.
-func (h *history) rowAnew(t *rapid.T) {
-	own := func() enqueue {
-		e := newJob(t, jobN(0)) // the first of its list
-		e.Unique, e.Window, e.Debounce = "", 0, false
-		return e
-	}
-	first := own()
-	h.do(first)
-	if rapid.Bool().Draw(t, "with lines") {
-		h.claim(t)
-		h.lines(1)
-	}
-	h.all(deleteRow(first.ID), own())
-	if rapid.Bool().Draw(t, "drained") {
-		list := "pending"
-		if first.Lane != "" {
-			list = "lane"
-		}
-		h.do(drain{List: list, Lane: first.Lane, Limit: 1, Guard: Unguarded})
-	} else {
-		h.claim(t)
-		h.lines(3)
-	}
-}
-
-// lines writes a line to each of the jobs claimed last.
-func (h *history) lines(n int) {
-	for _, f := range h.lastClaims(n) {
-		h.draws++
-		h.all(logLine{f, 3, fmt.Sprint(h.draws)}, logs{f.ID, -2, 5})
-	}
-}

@@ -143,6 +143,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 	all := h.jobActions()
 	maps.Copy(all, h.otherActions())
 	maps.Copy(all, h.queueActions())
+	maps.Copy(all, h.handActions())
 	return all
 }
 
@@ -205,16 +206,6 @@ func (h *history) jobActions() map[string]func(*rapid.T) {
 			}
 			if rapid.IntRange(0, 3).Draw(t, "slips") == 0 {
 				h.do(rapid.SampledFrom([]step{deleteRow(id), spoilRow(id), unlist(id, "active"), unlist(id, "pending")}).Draw(t, "how"))
-			}
-		},
-		"a row is made anew": h.rowAnew,
-		"a lease that nothing lists": func(t *rapid.T) {
-			h.claim(t)
-			for _, f := range h.lastClaims(1) {
-				h.all(unlist(f.ID, "active"), extend{lease, []Fence{f}})
-				if rapid.Bool().Draw(t, "audited") {
-					h.do(audit{})
-				}
 			}
 		},
 		"remove": func(t *rapid.T) { h.do(remove{job.Draw(t, "job")}) },
