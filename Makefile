@@ -12,7 +12,7 @@ REVIVE       := $(GO) tool -modfile=tools/go.mod revive
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test lint fmt vet staticcheck revive tidy generated generate race redis-server postgresql bench drills quickstart
+.PHONY: help test lint fmt vet staticcheck revive tidy generated generate race redis-server postgresql bench growth drills quickstart
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ redis-server:
 
 bench: redis-server postgresql ## emq beside asynq, River and the limit of its own scripts: BENCHFLAGS=-short in two minutes, else bench/RESULTS.md
 	cd bench && $(GO) run . $(BENCHFLAGS)
+
+growth: redis-server ## the server's time for each step while jobs, lanes and processes grow: docs/growth.csv and docs/growth.svg
+	cd bench && $(GO) run . -growth ../docs
 
 postgresql:
 	@if command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then exit 0; fi; \

@@ -3,6 +3,7 @@
 //
 //	go run .            five rounds; writes RESULTS.md
 //	go run . -short     one short round, under two minutes
+//	go run . -growth ../docs   the server's time for each step while jobs, lanes and processes grow, as data and picture
 package main
 
 import (
@@ -25,9 +26,19 @@ func main() {
 	systems := flag.String("systems", "", "run only these systems, joined by commas")
 	out := flag.String("out", "RESULTS.md", "the file to write; none with -short")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process, which is the client of all systems that run")
+	growth := flag.String("growth", "", "measure how the cost grows instead, and write growth.csv and growth.svg into this directory")
+	loops := flag.Int("loops", 20, "with -growth, how often each step is measured")
+	worker := flag.String("worker", "", "work for the server of this URL until an interrupt; what -growth starts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
+	if *worker != "" || *growth != "" {
+		if err := grow(ctx, *worker, *growth, *loops); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	stopProfile, err := profiled(*profile)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -46,6 +57,13 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+func grow(ctx context.Context, worker, dir string, loops int) error {
+	if worker != "" {
+		return workUntilInterrupt(worker)
+	}
+	return measureGrowth(ctx, dir, loops)
 }
 
 // profiled begins a profile and answers how to end it.
@@ -107,7 +125,7 @@ func (b bench) measure(ctx context.Context, f *fleet, c benchCase) (map[string][
 				continue
 			}
 			s := f.systems[name]
-			n := jobsFor(name, c) / b.divide
+			n := max(jobsFor(name, c)/b.divide, 1)
 			for _, size := range []int{max(n/50, 1), n} { // a short one first, to warm up
 				if err := s.reset(ctx); err != nil {
 					return nil, err
@@ -132,6 +150,8 @@ func jobsFor(system string, c benchCase) int {
 	switch {
 	case c.n <= 10_000:
 		return c.n
+	case system == "river" && strings.Contains(c.name, "concurrency"): // its cooldown of 100 ms allows ten fetches a second
+		return c.n / 50
 	case strings.HasPrefix(system, "river"):
 		return c.n / 10
 	case strings.HasPrefix(system, "asynq"):
