@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,28 +58,43 @@ func (c *Cluster) URL() string { return c.Nodes[0].URL() }
 
 func (c *Cluster) start(dir string, n int, args []string) error {
 	for i := range n {
-		bus, err := FreePort()
-		if err != nil {
-			return err
-		}
 		own := filepath.Join(dir, fmt.Sprint("node", i))
 		if err := os.Mkdir(own, 0o700); err != nil {
 			return err
 		}
-		s, err := New(own, append([]string{
-			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--repl-diskless-sync-delay", "0",
-			"--cluster-node-timeout", strconv.FormatInt(ClusterTimeout.Milliseconds(), 10), "--cluster-replica-validity-factor", "0",
-		}, args...)...)
+		node, err := newNode(own, args)
 		if err != nil {
 			return err
 		}
-		node := &Node{Server: s, bus: bus}
 		c.Nodes = append(c.Nodes, node)
-		if node.ID, err = s.Bulk("CLUSTER", "MYID"); err != nil {
+		if node.ID, err = node.Bulk("CLUSTER", "MYID"); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// newNode starts a server with a second port, for the cluster's bus, which somebody else may take meanwhile.
+func newNode(dir string, args []string) (*Node, error) {
+	var failed error
+	for range 5 {
+		bus, err := FreePort()
+		if err != nil {
+			return nil, err
+		}
+		s, err := New(dir, append([]string{
+			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--repl-diskless-sync-delay", "0",
+			"--cluster-node-timeout", strconv.FormatInt(ClusterTimeout.Milliseconds(), 10), "--cluster-replica-validity-factor", "0",
+		}, args...)...)
+		if err == nil {
+			return &Node{Server: s, bus: bus}, nil
+		}
+		failed = err
+		if !strings.Contains(err.Error(), "Address already in use") {
+			break
+		}
+	}
+	return nil, failed
 }
 
 func (c *Cluster) join(masters int) error {
@@ -121,16 +137,38 @@ func (c *Cluster) Await(longest time.Duration) error {
 			if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, fmt.Sprintf("cluster_known_nodes:%d\r", len(c.Nodes))) {
 				return errors.New(info)
 			}
-			if nodes, err := n.Bulk("CLUSTER", "NODES"); err != nil || strings.Contains(nodes, "fail") {
-				return fmt.Errorf("%w in %s", err, nodes)
+			nodes, err := n.Bulk("CLUSTER", "NODES")
+			if err != nil {
+				return err
+			}
+			if failing(nodes) {
+				return errors.New("a node fails: " + nodes)
 			}
 			role, err := n.Info("replication")
-			if err != nil || role["role"] == "slave" && role["master_link_status"] != "up" {
-				return fmt.Errorf("%w in %v", err, role)
+			if err != nil {
+				return err
+			}
+			if role["role"] == "slave" && role["master_link_status"] != "up" {
+				return fmt.Errorf("a replica does not follow: %v", role)
 			}
 		}
 		return nil
 	})
+}
+
+// failing tells whether a node takes another for dead, or may: the third word of each line has its flags.
+func failing(nodes string) bool {
+	for line := range strings.Lines(nodes) {
+		words := strings.Fields(line)
+		if len(words) < 3 {
+			continue
+		}
+		flags := strings.Split(words[2], ",")
+		if slices.Contains(flags, "fail") || slices.Contains(flags, "fail?") {
+			return true
+		}
+	}
+	return false
 }
 
 // Master is the node that serves the slot of a key, or nil if none does now.
