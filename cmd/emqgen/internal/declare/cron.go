@@ -31,6 +31,31 @@ const neverComes = "it never comes: none of its months has a day that it names"
 // from here has none.
 var leapYear = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC).Add(-1)
 
+// zoneHint finds the zone that is written in other letters than the database has it.
+func zoneHint(zone string) string {
+	plain := strings.NewReplacer(" ", "_", "\\", "/").Replace(zone)
+	for _, form := range []string{strings.ToUpper(plain), capitals(plain)} {
+		if _, err := time.LoadLocation(form); err == nil && form != "" && form != "LOCAL" && form != "Local" {
+			return "did you mean " + form + "?"
+		}
+	}
+	if plain == "Z" || plain == "z" {
+		return "did you mean UTC?"
+	}
+	return "write a name of the IANA database, like Europe/Berlin"
+}
+
+// capitals writes a zone as most have it: America/New_York.
+func capitals(zone string) string {
+	out := []byte(strings.ToLower(zone))
+	for i := range out {
+		if (i == 0 || strings.IndexByte("/_-", out[i-1]) >= 0) && 'a' <= out[i] && out[i] <= 'z' {
+			out[i] -= 'a' - 'A'
+		}
+	}
+	return string(out)
+}
+
 func cronHint(spec, fault string) string {
 	switch {
 	case fault == neverComes:

@@ -1,6 +1,7 @@
 package declare
 
 import (
+	"fmt"
 	"go/token"
 	"math"
 	"slices"
@@ -95,7 +96,10 @@ func (r *reader) strayWord(a directive.Arg, options []string) {
 		return
 	}
 	hint := ""
+	key, value, hasKey := strings.Cut(a.Value, "=")
 	switch {
+	case a.Quoted && hasKey && slices.Contains(options, key):
+		hint = fmt.Sprintf("quotes go around the value only: write %s=%q", key, value)
 	case a.Value == "jitter":
 		hint = "it is the last word inside the parentheses: backoff=fixed(30s,jitter)"
 	case slices.Contains(options, a.Value):
@@ -128,7 +132,7 @@ func valued[T any](r *reader, a directive.Arg, v T, p *directive.Problem) model.
 func (r *reader) named(a directive.Arg, check func(string) error) (model.Given[string], bool) {
 	if err := check(a.Value); err != nil {
 		hint := ""
-		if s := names.Kind(a.Value); s != a.Value && check(s) == nil {
+		if s := names.Plain(a.Value); check(s) == nil {
 			hint = "did you mean " + s + "?"
 		}
 		r.errorf(a.ValueAt, diag.BadName, hint, "%v", err)
@@ -343,7 +347,7 @@ func (r *reader) cron() *model.Cron {
 		}
 		c.TZ = given(r, a, a.Value)
 		if _, err := time.LoadLocation(a.Value); err != nil || a.Value == "Local" || a.Value == "" {
-			r.errorf(a.ValueAt, diag.BadZone, "write a name of the IANA database, like Europe/Berlin", "tz: there is no time zone %q", a.Value)
+			r.errorf(a.ValueAt, diag.BadZone, zoneHint(a.Value), "tz: there is no time zone %q", a.Value)
 		}
 	})
 	if !c.Spec.Set {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
 )
@@ -52,9 +54,35 @@ func Parse(comment string) (Directive, bool, []*Problem) {
 	}
 	at := func(p token.Pos) int { return int(p) - 1 }
 	out := Directive{Name: d.Name, NameAt: at(d.Pos()) + len("//emq:")}
-	args, problems := scan(comment, at(d.ArgsPos))
+	text, unseen := plainBlanks(comment, len("//emq:")+len(d.Name))
+	args, problems := scan(text, at(d.ArgsPos))
 	out.Args = args
-	return out, true, problems
+	return out, true, append(unseen, problems...)
+}
+
+// plainBlanks reports the first character that looks like a blank or like nothing, which a text copied
+// from a page brings with it, and answers the comment as it is meant: with plain blanks, in as many bytes.
+// What is quoted stays as it is.
+func plainBlanks(comment string, from int) (string, []*Problem) {
+	var problems []*Problem
+	quote := rune(0)
+	out := []byte(comment)
+	for i, r := range comment[from:] {
+		switch {
+		case quote != 0 || r == '"' || r == '`':
+			if quote == 0 || r == quote {
+				quote ^= r
+			}
+		case r > unicode.MaxASCII && (unicode.IsSpace(r) || unicode.Is(unicode.Cf, r)):
+			if problems == nil {
+				problems = []*Problem{problem(from+i, diag.Malformed, "write a plain blank, or nothing", "a character that only looks like a blank, or cannot be seen: %U", r)}
+			}
+			for n := range utf8.RuneLen(r) {
+				out[from+i+n] = ' '
+			}
+		}
+	}
+	return string(out), problems
 }
 
 // scan splits arguments at blanks, outside quotes and parentheses.

@@ -29,12 +29,21 @@ func Kind(typeName string) string {
 	return strings.Join(words, "_")
 }
 
+// Plain is the nearest to a text that is made of small letters, digits and single underscores.
+func Plain(text string) string {
+	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return Kind(strings.Join(words, "_"))
+}
+
 // wordLen is the length of the word that s begins with.
 func wordLen(s string) int {
 	for _, w := range irregular() {
 		if rest, ok := strings.CutPrefix(s, w); ok && (rest == "" || !lower(rest)) {
 			return len(w) + digits(rest)
 		}
+	}
+	if n := figure(s); n > 0 {
+		return n
 	}
 	_, n := utf8.DecodeRuneInString(s)
 	switch {
@@ -55,8 +64,21 @@ func wordLen(s string) int {
 			n++
 		}
 	}
-	n += digits(s[n:])
+	if figure(s[n:]) == 0 {
+		n += digits(s[n:])
+	}
 	return n + underscores(s[n:])
+}
+
+// figure is the length of a word that begins with a digit, as in Send2FA; other digits belong to the
+// word before them. The list has the rule of irregular.
+func figure(s string) int {
+	for _, w := range []string{"2FA", "2D", "3D", "4K", "8K"} {
+		if rest, ok := strings.CutPrefix(s, w); ok && (rest == "" || rest[0] == '_' || capital(rest) && lower(rest[1:])) {
+			return len(w) + underscores(rest)
+		}
+	}
+	return 0
 }
 
 // plural says whether s is the s of URLs.

@@ -11,7 +11,8 @@ func TestKindsOfTypeNames(t *testing.T) {
 	want := map[string]string{
 		"SendWelcome": "send_welcome", "HTTPGet": "http_get", "SyncURLs": "sync_urls", "OAuth2Token": "oauth2_token",
 		"A": "a", "AB": "ab", "ABTest": "ab_test", "PDF": "pdf", "UserIDs": "user_ids", "URLsOfUser": "urls_of_user",
-		"X509Cert": "x509_cert", "Send2FA": "send2_fa", "IPv6Check": "ipv6_check", "GitHubPull": "github_pull",
+		"X509Cert": "x509_cert", "Send2FA": "send_2fa", "HTTPServer2FA": "http_server_2fa", "Verify2FACode": "verify_2fa_code",
+		"Model3DRender": "model_3d_render", "S3Download": "s3_download", "EC2DNSSync": "ec2_dns_sync", "OAuth2Login": "oauth2_login", "IPv6Check": "ipv6_check", "GitHubPull": "github_pull",
 		"GitHubs": "git_hubs", "MySQLDump": "mysql_dump", "Snake_Case": "snake_case", "SMSes": "sm_ses", "Öl": "öl", "V2": "v2",
 	}
 	got := map[string]string{}
