@@ -95,6 +95,86 @@ func TestADirectoryThatIsReadOnlyLeavesTheOldFile(t *testing.T) {
 	refusedWrite(t, cmd, out, old, "permission denied")
 }
 
+// A fresh clone in a place that nobody may write to: what is up to date is checked, and generating has
+// nothing to do. What is not is said, and stays.
+func TestACloneThatIsReadOnlyIsCheckedAndLeftAlone(t *testing.T) {
+	dir, old := packageWithOldFile(t)
+	stale, fresh := filepath.Join(dir, "stale"), filepath.Join(dir, "fresh")
+	for _, sub := range []string{stale, fresh} {
+		for _, name := range []string{"go.mod", "jobs.go", "emq.lock.json"} {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(sub, name), data)
+		}
+	}
+	write(t, filepath.Join(stale, "emq_gen.go"), old)
+	generateAll(t, fresh)
+	for _, sub := range []string{stale, fresh} {
+		if err := os.Chmod(sub, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := os.Chmod(sub, 0o755); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for _, args := range [][]string{{"-check", "./..."}, {"./..."}, {"-list"}} {
+		cmd := program(fresh, unlimited)
+		cmd.Args, cmd.Env = append(cmd.Args[:1], args...), append(cmd.Env, "GOFLAGS=-mod=readonly")
+		out := withoutOverride(t, cmd)
+		if said := len(out) > 0; cmd.ProcessState.ExitCode() != 0 || said != (args[0] == "-list") {
+			t.Errorf("%v: exit status %d\n%s", args, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	check := program(stale, unlimited)
+	check.Args = append(check.Args[:1], "-check")
+	if out := withoutOverride(t, check); check.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "+++ emq_gen.go") {
+		t.Errorf("-check: exit status %d\n%s", check.ProcessState.ExitCode(), out)
+	}
+	cmd := program(stale, unlimited)
+	refusedWrite(t, cmd, withoutOverride(t, cmd), old, "permission denied")
+}
+
+// The name of the program, and where it lies, are no part of what it writes.
+func TestTheProgramWritesTheSameUnderAnyName(t *testing.T) {
+	var first []byte
+	for _, name := range []string{"emqgen", "Other Name.exe"} {
+		dir, _ := packageWithOldFile(t)
+		cmd := program(dir, unlimited)
+		cmd.Path = filepath.Join(t.TempDir(), name)
+		cmd.Args[0] = cmd.Path
+		if err := os.Link(os.Args[0], cmd.Path); err != nil {
+			data, readErr := os.ReadFile(os.Args[0]) // another file system
+			if readErr != nil {
+				t.Fatal(err, readErr)
+			}
+			if err := os.WriteFile(cmd.Path, data, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var all []byte
+		for _, file := range []string{"emq_gen.go", "emq.lock.json"} {
+			data, err := os.ReadFile(filepath.Join(dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, data...)
+		}
+		if first == nil {
+			first = all
+		}
+		if !bytes.Equal(first, all) || bytes.Contains(all, []byte(name)) && name != "emqgen" {
+			t.Errorf("%s writes\n%s\nand emqgen\n%s", name, all, first)
+		}
+	}
+}
+
 // withoutOverride runs a command that the rights of files bind even if it is root's: root loses the
 // capability to override them with the first program that a thread without it starts.
 func withoutOverride(t *testing.T, cmd *exec.Cmd) []byte {

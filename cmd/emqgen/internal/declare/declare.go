@@ -181,7 +181,8 @@ func (d *Draft) directive(r *reader, decl *typeDecl) {
 	case "job":
 		job := r.job()
 		d.structType(decl, job.At, "job")
-		job.Name, job.Pos, job.Summary = decl.spec.Name.Name, d.place(decl.spec.Name.Pos()), summary(decl.doc)
+		job.Name, job.Pos = decl.spec.Name.Name, d.place(decl.spec.Name.Pos())
+		job.Summary, job.Deprecated = summary(decl.doc), deprecated(decl.doc)
 		d.Model.Jobs = append(d.Model.Jobs, job)
 		d.jobs[job], d.byType[decl] = decl, job
 		d.annotated(decl.file)

@@ -13,7 +13,23 @@ func summary(g *ast.CommentGroup) string {
 	if g == nil {
 		return ""
 	}
-	s := new(doc.Package).Synopsis(g.Text())
+	return oneLine(new(doc.Package).Synopsis(g.Text()))
+}
+
+// deprecated is the paragraph by which a doc comment tells tools not to use something any more.
+func deprecated(g *ast.CommentGroup) string {
+	if g == nil {
+		return ""
+	}
+	for paragraph := range strings.SplitSeq(g.Text(), "\n\n") {
+		if strings.HasPrefix(paragraph, "Deprecated: ") {
+			return oneLine(paragraph)
+		}
+	}
+	return ""
+}
+
+func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || r == '\uFEFF' {
 			return ' '

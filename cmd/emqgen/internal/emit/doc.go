@@ -42,13 +42,16 @@ func enqueueDoc(j *model.Job, typeText func(types.Type) string) []string {
 	}
 	if j.Returns != nil {
 		result := typeText(j.Returns)
-		if _, named := j.Returns.(*types.Named); named {
+		if named, ok := j.Returns.(*types.Named); ok && named.TypeArgs().Len() == 0 {
 			result = "[" + result + "]"
 		}
 		more = append(more, fmt.Sprintf("Its %s is kept for %s: emq.Await[%s](ctx, client, receipt.Ref).", result, directive.Short(j.Retain.Value), j.Name))
 	}
 	if len(more) > 0 {
 		lines = append(append(lines, ""), more...)
+	}
+	if j.Deprecated != "" { // a handler is still needed as long as jobs wait
+		lines = append(lines, "", j.Deprecated)
 	}
 	return lines
 }

@@ -3,6 +3,7 @@
 package generate
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -240,7 +241,11 @@ func (r *run) code(dir string, p *model.Package) (*output.File, error) {
 		return nil, err
 	}
 	if f.Exists() && f.Stale() && !ours(f.Have()) {
-		r.diags.Errorf(token.Position{Filename: f.Path, Line: 1, Column: 1}, diag.NotOurs, "move its contents to another file",
+		hint := "move its contents to another file"
+		if bytes.Contains(f.Have(), []byte("\n"+emit.Header()+"\n")) {
+			hint = "if it was generated, remove it, or what stands before that line"
+		}
+		r.diags.Errorf(token.Position{Filename: f.Path, Line: 1, Column: 1}, diag.NotOurs, hint,
 			"this file does not begin with %q: emqgen neither overwrites nor removes it", emit.Header())
 		return nil, nil
 	}
@@ -302,8 +307,8 @@ func (r *run) missLock(code, lock *output.File) {
 		"there is no schema lock beside %s: it is written anew, and nothing is known of what jobs that wait look like", load.Output)
 }
 
-// ours says whether a file may be overwritten: it has our header in its first lines, or is empty or
-// cut within the header, or is what a failed merge left of a file of ours.
+// ours says whether a file may be overwritten: our header is its first line, or all that a failed
+// merge has put before it is its markers; or it is empty or cut within the header.
 func ours(src []byte) bool {
 	text := strings.TrimPrefix(string(src), "\uFEFF")
 	if strings.HasPrefix(emit.Header(), strings.TrimSpace(text)) {
@@ -314,7 +319,7 @@ func ours(src []byte) bool {
 		if line == emit.Header() {
 			return true
 		}
-		if strings.HasPrefix(line, "package ") {
+		if !schema.MergeMarker(line) {
 			return false
 		}
 	}

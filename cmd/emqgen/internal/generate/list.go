@@ -106,8 +106,7 @@ func listText(w io.Writer, pkgs []*model.Package) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "QUEUE\tKIND\tTYPE\tTIMEOUT\tATTEMPTS\tBACKOFF\tMORE")
 	for _, l := range list(pkgs) {
-		name := l.Package[strings.LastIndexByte(l.Package, '/')+1:] + "." + l.Type
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Queue, l.Kind, name, l.Timeout, l.Attempts, l.Backoff, strings.Join(l.more(), " "))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\n", l.Queue, l.Kind, l.Package+"."+l.Type, l.Timeout, l.Attempts, l.Backoff, strings.Join(l.more(), " "))
 	}
 	return table.Flush() // an error of a line before shows here too
 }

@@ -105,22 +105,23 @@ type Old struct {
 
 // Job is one //emq:job.
 type Job struct {
-	Pos     token.Position // of the type's name
-	At      token.Position // of the directive
-	Name    string
-	Summary string // the first sentence of its doc
-	Queue   *Queue // nil if it is not known
-	InQueue Given[string]
-	Kind    Given[string] // Set is false for the default
-	Aliases []Given[string]
-	From    []Given[string]
-	Version Given[int]
-	Unique  Given[Unique]
-	Result  Given[string]
-	Returns types.Type // of result=
-	Cron    *Cron
-	Olds    []*Old   // by version
-	Own     Settings // what the job's own directive says
+	Pos        token.Position // of the type's name
+	At         token.Position // of the directive
+	Name       string
+	Summary    string // the first sentence of its doc
+	Deprecated string // the paragraph of its doc that says so, from "Deprecated:" on
+	Queue      *Queue // nil if it is not known
+	InQueue    Given[string]
+	Kind       Given[string] // Set is false for the default
+	Aliases    []Given[string]
+	From       []Given[string]
+	Version    Given[int]
+	Unique     Given[Unique]
+	Result     Given[string]
+	Returns    types.Type // of result=
+	Cron       *Cron
+	Olds       []*Old   // by version
+	Own        Settings // what the job's own directive says
 	Settings
 	Type    *types.Named
 	Payload *Struct

@@ -96,12 +96,16 @@ func (f *File) Write() error {
 	if f.Want == nil {
 		return os.Remove(f.Path)
 	}
-	return replace(f.Path, f.Want)
+	mode := fs.FileMode(0o644)
+	if f.Exists() {
+		mode = f.info.Mode().Perm()
+	}
+	return replace(f.Path, f.Want, mode)
 }
 
 // replace writes a new file beside the old one and renames it over: a reader, a second run or a full
 // disk never leaves half a file.
-func replace(path string, data []byte) (err error) {
+func replace(path string, data []byte, mode fs.FileMode) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
@@ -114,7 +118,7 @@ func replace(path string, data []byte) (err error) {
 	if _, err = tmp.Write(data); err != nil {
 		return errors.Join(err, tmp.Close())
 	}
-	if err = tmp.Chmod(0o644); err != nil {
+	if err = tmp.Chmod(mode); err != nil {
 		return errors.Join(err, tmp.Close())
 	}
 	if err = tmp.Close(); err != nil {

@@ -38,6 +38,31 @@ func TestANewFileIsReadableByAll(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsThereKeepsItsMode(t *testing.T) {
+	for _, mode := range []os.FileMode{0o600, 0o664, 0o444} {
+		path := filepath.Join(t.TempDir(), "f")
+		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		f := File{Path: path, Want: []byte("new")}
+		if err := f.Read(); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Write(); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode() != mode {
+			t.Errorf("%v became %v (%v)", mode, info.Mode(), err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
+			t.Errorf("%q %v", got, err)
+		}
+	}
+}
+
 // A rename that fails stands for every step that can: a full disk, a directory without rights.
 func TestAFailedWriteLeavesEverythingAsItWas(t *testing.T) {
 	dir := t.TempDir()
@@ -45,7 +70,7 @@ func TestAFailedWriteLeavesEverythingAsItWas(t *testing.T) {
 	if err := os.MkdirAll(inTheWay, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := replace(filepath.Join(dir, "f"), []byte("x")); err == nil {
+	if err := replace(filepath.Join(dir, "f"), []byte("x"), 0o644); err == nil {
 		t.Error("no error")
 	}
 	entries, err := os.ReadDir(dir)
@@ -55,7 +80,7 @@ func TestAFailedWriteLeavesEverythingAsItWas(t *testing.T) {
 	if _, err := os.Stat(inTheWay); err != nil {
 		t.Error(err)
 	}
-	if err := replace(filepath.Join(dir, "gone", "f"), []byte("x")); err == nil {
+	if err := replace(filepath.Join(dir, "gone", "f"), []byte("x"), 0o644); err == nil {
 		t.Error("no error from a directory that is not there")
 	}
 }

@@ -121,9 +121,9 @@ func (r *Review) kept(old Kind, j *model.Job) {
 			"job %s has version %d, but was at version %d: jobs of that version would be taken for newer ones", j.Name, now.Version, old.Version)
 	case now.Version == old.Version:
 		r.payload(old, now, j)
-		r.olds(old.Old, j)
+		r.olds(old, old.Old, j)
 	default:
-		r.olds(waiting(old), j)
+		r.olds(old, waiting(old), j)
 	}
 }
 
@@ -263,7 +263,7 @@ func (r *Review) result(old, now Kind, j *model.Job) {
 }
 
 // olds checks that each version which may wait has its struct, and that the struct is what it was.
-func (r *Review) olds(kept map[string]*Schema, j *model.Job) {
+func (r *Review) olds(old Kind, kept map[string]*Schema, j *model.Job) {
 	for _, v := range slices.Sorted(maps.Keys(kept)) {
 		version, err := strconv.Atoi(v)
 		if err != nil {
@@ -273,7 +273,7 @@ func (r *Review) olds(kept map[string]*Schema, j *model.Job) {
 		if i < 0 {
 			r.Diags.Add(diag.Diagnostic{Pos: j.Version.Pos, Code: diag.BadVersion,
 				Text: fmt.Sprintf("job %s is at version %d, and jobs of version %d may wait", j.Name, j.Version.Value, version),
-				Hint: "keep their struct as below; or, if no job of that version waits, run emqgen -accept " + j.Kind.Value, More: keepOld(r.Package, j, version, kept[v])})
+				Hint: "keep their struct as below; or, if no job of that version waits, run emqgen -accept " + old.Kind, More: keepOld(r.Package, j, version, kept[v])})
 			continue
 		}
 		was := j.Olds[i]
@@ -284,7 +284,7 @@ func (r *Review) olds(kept map[string]*Schema, j *model.Job) {
 		if d := differs(kept[v], now); d != "" {
 			r.Diags.Add(diag.Diagnostic{Pos: was.Pos, Code: diag.WasDiffers,
 				Text: fmt.Sprintf("%s is not what %s was at version %d: %s", was.Name, j.Name, version, d),
-				Hint: "keep the struct as it was", More: keepOld(r.Package, j, version, kept[v])})
+				Hint: "keep the struct as it was" + orAccept(old), More: keepOld(r.Package, j, version, kept[v])})
 		}
 	}
 }

@@ -161,6 +161,9 @@ func withArticle(value string) string {
 	return "a " + value
 }
 
+// MergeMarker says whether a line is one that a failed merge leaves.
+func MergeMarker(line string) bool { return mergeMarker.MatchString(line) }
+
 var mergeMarker = regexp.MustCompile(`(?m)^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |\r?$)`)
 
 func placeAt(path string, src []byte, i int) token.Position {
