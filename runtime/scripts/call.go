@@ -17,6 +17,7 @@ type Server struct {
 	client  rueidis.Client
 	prefix  string
 	scripts map[string]*script
+	direct  *direct
 }
 
 // NewServer makes a Server for a deployment prefix, which must have passed its check.
@@ -25,7 +26,7 @@ func NewServer(client rueidis.Client, prefix string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{client, prefix, scripts}, nil
+	return &Server{client: client, prefix: prefix, scripts: scripts, direct: newDirect()}, nil
 }
 
 // Queue calls scripts on one queue. It is safe for concurrent use.

@@ -41,7 +41,7 @@ func (q *Queue) gathered(jobs []*NewJob) call {
 // EnqueueGathered admits plain jobs of this queue in one call; one verdict each, in order. Safe to repeat
 // with the same Src.
 func (q *Queue) EnqueueGathered(ctx context.Context, jobs []*NewJob) []Admitted {
-	return q.readGathered(ctx, jobs, q.run(ctx, q.gathered(jobs)))
+	return q.readGathered(ctx, jobs, q.runDirect(ctx, q.gathered(jobs)))
 }
 
 // readGathered reads the verdicts; a job that was out of reach is sent alone.

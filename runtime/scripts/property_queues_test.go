@@ -27,7 +27,7 @@ func newScenes(queues []*target) []*scene {
 // withNeighbours adds to a queue another one of its deployment, and one of the same name under another prefix.
 func (s *target) withNeighbours(prefix string) []*target {
 	of := func(prefix, name string) *target {
-		server := &Server{client: s.client, prefix: prefix, scripts: s.queue.scripts}
+		server := &Server{client: s.client, prefix: prefix, scripts: s.queue.scripts, direct: newDirect()}
 		return &target{client: s.client, queue: server.Queue(name), mini: s.mini, clock: s.clock}
 	}
 	return []*target{s, of(s.queue.prefix, "other"), of(prefix, testQueue)}

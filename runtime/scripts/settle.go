@@ -78,7 +78,7 @@ func (q *Queue) Settle(ctx context.Context, s Settle) (Verdict, error) {
 		args = append(args, s.args...)
 		args = append(args, q.keys.Base(), s.By)
 	}
-	res := q.run(ctx, q.prepare(s.verb, s.ID, "", args...))
+	res := q.runDirect(ctx, q.prepare(s.verb, s.ID, "", args...))
 	if s.verb == "complete" {
 		return q.readCompletion(s, res)
 	}
@@ -132,7 +132,7 @@ func (q *Queue) SettleAll(ctx context.Context, settles []Settle) []Settled {
 		args = append(args, s.args...)
 	}
 	answers := make([]Settled, len(settles))
-	parts, err := q.run(ctx, q.prepare("settle", "", "", args...)).ToArray()
+	parts, err := q.runDirect(ctx, q.prepare("settle", "", "", args...)).ToArray()
 	if err == nil && len(parts) != len(settles) {
 		err = fmt.Errorf("%d answers for %d settles", len(parts), len(settles))
 	}

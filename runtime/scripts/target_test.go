@@ -82,7 +82,7 @@ func newTarget(t testing.TB, addr string, db int, scripts map[string]*script) *t
 	}
 	t.Cleanup(client.Close)
 	// databases share their channels, so each target has a prefix
-	server := &Server{client: client, prefix: fmt.Sprintf("db%d", db), scripts: scripts}
+	server := &Server{client: client, prefix: fmt.Sprintf("db%d", db), scripts: scripts, direct: newDirect()}
 	return &target{client: client, queue: server.Queue(testQueue)}
 }
 
