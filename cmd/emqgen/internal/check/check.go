@@ -3,6 +3,8 @@
 package check
 
 import (
+	"go/types"
+
 	"github.com/echomq/emq/cmd/emqgen/internal/diag"
 	"github.com/echomq/emq/cmd/emqgen/internal/model"
 )
@@ -11,8 +13,12 @@ import (
 func Packages(pkgs []*model.Package, diags *diag.List) {
 	for _, p := range pkgs {
 		queues(p, diags)
+		said := once{}
 		for _, j := range p.Jobs {
-			job(p, j, diags)
+			job(p, j, said, diags)
+		}
+		for _, j := range p.Jobs { // after all payloads: what is said of a field of theirs is not said again
+			result(p, j, said, diags)
 		}
 		generatedNames(p, diags)
 	}
@@ -25,20 +31,38 @@ func Packages(pkgs []*model.Package, diags *diag.List) {
 	}
 }
 
+// once are the faults of fields that have been reported: a struct that several jobs hold or embed is
+// mended in one place.
+type once map[report]bool
+
+// report is a fault at a field, however it was reached.
+type report struct {
+	field      *types.Var
+	code       diag.Code
+	below, why string
+}
+
+// first says whether a fault is new, and keeps it.
+func (o once) first(r report) bool {
+	known := o[r]
+	o[r] = true
+	return !known
+}
+
 // job checks one job.
-func job(p *model.Package, j *model.Job, diags *diag.List) {
+func job(p *model.Package, j *model.Job, said once, diags *diag.List) {
 	queueKnown(p, j, diags)
 	settings(j, diags)
 	kindName(j, diags)
 	from(j, diags)
-	versions(p, j, diags)
-	result(p, j, diags)
+	versions(p, j, said, diags)
 	if j.Type == nil || j.Payload == nil {
 		return // what is wrong with the type itself has been reported
 	}
 	members(p, j, diags)
-	embedsJob(p, j, diags)
-	encodable(p, j.Type, lockByValue(p, j, diags), diags)
-	keys(p, j, diags)
-	cron(p, j, diags)
+	inherited := embedsJob(p, j, diags)
+	locks := lockByValue(p, j, inherited, diags)
+	encodable(p, j.Type, parts{locks: locks, inherited: inherited}, said, diags)
+	keys(p, j, inherited, said, diags)
+	cron(p, j, inherited, diags)
 }

@@ -17,21 +17,31 @@ type walker struct {
 	diags *diag.List
 	code  diag.Code // of every fault, or 0 for each its own
 	pos   token.Position
-	locks map[*types.Var]bool // fields of which it is said that they hold a lock
+	parts
 
 	field *types.Var // of the package, that is looked at
 	base  string     // the way to it
 	// Each field of the package is looked at by itself, so that the second use of a bad type is also
 	// found; structs of the package are looked at once, since their faults have places of their own.
 	here, walked map[visit]bool
-	said         map[report]bool
+	said         once
+
+	// What is wrong inside a type of another module is one fault of the field: that type is not made for it.
+	abroad types.Type // the type, while it is looked into
+	bundle map[*types.Var]*bundle
 }
 
-// report is a fault at a field, however it was reached.
-type report struct {
-	field      *types.Var
-	code       diag.Code
-	below, why string
+// parts are fields of a payload of which something has been said that explains what is found in them.
+type parts struct {
+	locks     map[*types.Var]bool // they hold a lock
+	inherited map[*types.Var]bool // they embed another job
+}
+
+// bundle are the faults of a type of another module in one field.
+type bundle struct {
+	first diag.Diagnostic
+	of    types.Type
+	more  int
 }
 
 // visit is a type on one way: what is behind a pointer is addressable, and methods on pointers count.
@@ -41,31 +51,52 @@ type visit struct {
 }
 
 // encodable checks the payload of a job or of an old version.
-func encodable(p *model.Package, t *types.Named, locks map[*types.Var]bool, diags *diag.List) {
+func encodable(p *model.Package, t *types.Named, about parts, said once, diags *diag.List) {
 	if t.TypeParams() != nil {
 		return // refused as a whole
 	}
-	w := newWalker(p, p.Place(t.Obj().Pos()), diags)
-	w.locks = locks
-	w.walk(t, t.Obj().Name(), false)
+	w := newWalker(p, p.Place(t.Obj().Pos()), said, diags)
+	w.parts = about
+	w.whole(t, t.Obj().Name())
 }
 
-func newWalker(p *model.Package, pos token.Position, diags *diag.List) *walker {
-	return &walker{pkg: p, diags: diags, pos: pos, here: map[visit]bool{}, walked: map[visit]bool{}, said: map[report]bool{}}
+func newWalker(p *model.Package, pos token.Position, said once, diags *diag.List) *walker {
+	return &walker{pkg: p, diags: diags, pos: pos, here: map[visit]bool{}, walked: map[visit]bool{}, said: said, bundle: map[*types.Var]*bundle{}}
+}
+
+// whole checks a type and reports what is wrong.
+func (w *walker) whole(t types.Type, path string) {
+	w.walk(t, path, false)
+	for _, b := range w.bundle {
+		if b.more > 0 {
+			b.first.Text += fmt.Sprintf(" (and %d more in %s)", b.more, w.text(b.of))
+			b.first.Hint = "take another type, or wrap it in one of your own with MarshalJSON and UnmarshalJSON"
+		}
+		w.diags.Add(b.first)
+	}
 }
 
 // fault reports what is wrong at a path, once for each field.
 func (w *walker) fault(code diag.Code, hint, path, format string, args ...any) {
-	why := fmt.Sprintf(format, args...)
-	r := report{w.field, code, strings.TrimPrefix(path, w.base), why}
-	if w.said[r] {
+	w.report(path, diag.Diagnostic{Code: code, Hint: hint, Text: fmt.Sprintf(format, args...)})
+}
+
+func (w *walker) report(path string, d diag.Diagnostic) {
+	if !w.said.first(report{w.field, d.Code, strings.TrimPrefix(path, w.base), d.Text}) {
 		return
 	}
-	w.said[r] = true
-	if w.code != 0 {
-		code = w.code
+	if w.code != 0 && !d.Warning {
+		d.Code = w.code
 	}
-	w.diags.Errorf(w.pos, code, hint, "%s: %s", path, why)
+	d.Pos, d.Text = w.pos, path+": "+d.Text
+	switch b := w.bundle[w.field]; {
+	case w.abroad == nil:
+		w.diags.Add(d)
+	case b == nil:
+		w.bundle[w.field] = &bundle{first: d, of: w.abroad}
+	default:
+		b.more++
+	}
 }
 
 // walk checks a value of type t at a path like Job.Lines[].Amount.
@@ -209,13 +240,21 @@ func (w *walker) structFields(t types.Type, st *types.Struct, path string, addre
 		w.walked[key] = true
 	}
 	fields, faults := payload.Fields(st)
-	outer, above, base, here := w.pos, w.field, w.base, w.here
+	outer, above, base, here, abroad := w.pos, w.field, w.base, w.here, w.abroad
+	if w.abroad == nil && w.foreign(t) {
+		w.abroad = t
+	}
 	for _, f := range w.ours(t, faults) {
+		if w.inherited[f.Outer] {
+			continue
+		}
 		name := f.Var.Name()
 		if f.Outer != f.Var {
 			name = f.Outer.Name() + "." + name
 		}
-		w.at(f.Var, f.Outer, path, outer)
+		if w.at(f.Var, f.Outer, path, outer) && w.field == f.Var {
+			w.base = path + "." + name // the same by whatever it is embedded
+		}
 		lost := f.Code == diag.FieldLost || f.Code == diag.DashUnmarked
 		if lost && (w.locks[f.Var] || w.locks[f.Outer] && f.Var.Pkg() != w.pkg.Types) {
 			continue // it is a lock, which has been said
@@ -223,16 +262,29 @@ func (w *walker) structFields(t types.Type, st *types.Struct, path string, addre
 		if f.Other != nil && f.Other.Pkg() == w.pkg.Types {
 			f.Text += " (the other is at " + diag.Place(w.pkg.Place(f.Other.Pos()), w.pkg.From) + ")"
 		}
-		w.fault(f.Code, f.Hint, path+"."+name, "%s", f.Text)
+		w.report(path+"."+name, diag.Diagnostic{Code: f.Code, Hint: f.Hint, Text: f.Text, Warning: f.Warning})
 	}
 	for _, f := range fields {
+		if w.inherited[f.Outer] {
+			continue
+		}
 		w.field, w.base, w.here = above, base, here
 		if w.at(f.Var, f.Outer, path, outer) {
 			w.here = map[visit]bool{}
 		}
 		w.walk(f.Var.Type(), path+"."+f.Name, addressable || f.ByPointer)
 	}
-	w.pos, w.field, w.base, w.here = outer, above, base, here
+	w.pos, w.field, w.base, w.here, w.abroad = outer, above, base, here, abroad
+}
+
+// foreign says whether a type is declared in another module.
+func (w *walker) foreign(t types.Type) bool {
+	named, ok := t.(*types.Named)
+	if !ok || named.Obj().Pkg() == nil || named.Obj().Pkg() == w.pkg.Types {
+		return false
+	}
+	path, module := named.Obj().Pkg().Path(), w.pkg.Module
+	return module == "" || path != module && !strings.HasPrefix(path, module+"/")
 }
 
 // ofPackage says whether the fields of a struct are declared in the package itself.
@@ -255,11 +307,14 @@ func (w *walker) ours(t types.Type, faults []payload.Fault) (kept []payload.Faul
 				of = nil
 			}
 			switch {
-			case f.Code == diag.DashUnmarked, f.Code == diag.FieldLost && (lost[of] || opaque(owner)):
+			case f.Code == diag.DashUnmarked, f.Warning, f.Code == diag.FieldLost && (lost[of] || opaque(owner)):
 				continue
 			case f.Code == diag.FieldLost:
 				lost[of] = true
-				f.Hint = `use another type, such as text; or give one of your own MarshalJSON and UnmarshalJSON; or, if ` + w.text(owner) + ` is yours, add emq:"-"`
+				f.Hint = `use another type, such as text; or give one of your own MarshalJSON and UnmarshalJSON`
+				if first, _, _ := strings.Cut(f.Var.Pkg().Path(), "/"); strings.Contains(first, ".") { // not the standard library's
+					f.Hint += `; or, if ` + w.text(owner) + ` is yours, add emq:"-"`
+				}
 			}
 		}
 		kept = append(kept, f)

@@ -86,8 +86,8 @@ func TestWhatIsAcceptedComesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawShape(t, pkg, 3)
 		var diags diag.List
-		w := newWalker(&model.Package{Types: pkg, Fset: token.NewFileSet()}, token.Position{}, &diags)
-		w.walk(s.model, "X", false)
+		w := newWalker(&model.Package{Types: pkg, Fset: token.NewFileSet()}, token.Position{}, once{}, &diags)
+		w.whole(s.model, "X")
 		value := reflect.New(s.real)
 		fill(value.Elem())
 		err := thereAndBack(value)

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"go/token"
 	"go/types"
 	"slices"
 
@@ -54,7 +55,7 @@ func queueNames(p *model.Package) (names []string) {
 
 // kindName checks the default kind, which is made of the type's name.
 func kindName(j *model.Job, diags *diag.List) {
-	if j.Kind.Set {
+	if j.Kind.Set || j.Refused {
 		return
 	}
 	if err := wire.CheckKind(j.Kind.Value); err != nil {
@@ -71,22 +72,28 @@ func from(j *model.Job, diags *diag.List) {
 	}
 }
 
-// versions checks the old structs of a job.
-func versions(p *model.Package, j *model.Job, diags *diag.List) {
-	for i, old := range j.Olds {
+// versions checks the old structs of a job, which are in the order of their versions.
+func versions(p *model.Package, j *model.Job, said once, diags *diag.List) {
+	var before, newest *model.Old
+	for _, old := range j.Olds {
+		if old.Type == nil {
+			continue // it is no struct: reported
+		}
 		v := old.Version.Value
 		switch {
 		case v < 1 || j.Version.Value < 1: // not a number: reported
 		case v >= j.Version.Value:
-			diags.Errorf(old.Version.Pos, diag.BadVersion, "raise the job's own: //emq:job version=N",
-				"%s is version %d of %s, which is at version %d itself", old.Name, v, j.Name, j.Version.Value)
-		case i > 0 && j.Olds[i-1].Version.Value == v:
-			diags.Errorf(old.Version.Pos, diag.BadVersion, "", "%s and %s are both version %d of %s", j.Olds[i-1].Name, old.Name, v, j.Name)
+			newest = old
+		case before != nil && before.Version.Value == v:
+			diags.Errorf(old.Version.Pos, diag.BadVersion, "", "%s and %s are both version %d of %s", before.Name, old.Name, v, j.Name)
 		}
-		if old.Type != nil {
-			upgrade(p, j, old, diags)
-			encodable(p, old.Type, nil, diags)
-		}
+		before = old
+		upgrade(p, j, old, diags)
+		encodable(p, old.Type, parts{}, said, diags)
+	}
+	if newest != nil { // once: it is the job's own version that is too low
+		diags.Errorf(newest.Version.Pos, diag.BadVersion, fmt.Sprintf("raise the job's own: //emq:job version=%d", newest.Version.Value+1),
+			"%s is version %d of %s, which is at version %d itself", newest.Name, newest.Version.Value, j.Name, j.Version.Value)
 	}
 }
 
@@ -111,16 +118,16 @@ func upgrade(p *model.Package, j *model.Job, old *model.Old, diags *diag.List) {
 }
 
 // result checks the type that a job returns.
-func result(p *model.Package, j *model.Job, diags *diag.List) {
+func result(p *model.Package, j *model.Job, said once, diags *diag.List) {
 	if j.Result.Set && !j.Retain.Set {
 		diags.Errorf(j.Result.Pos, diag.ResultNoRetain, "add retain=1h", "job %s has a result that nobody could wait for: without retain= it is gone when the job is done", j.Name)
 	}
 	if j.Returns == nil {
 		return
 	}
-	w := newWalker(p, j.Result.Pos, diags)
-	w.code = diag.BadResult
-	w.walk(j.Returns, "result", false)
+	w := newWalker(p, j.Result.Pos, said, diags)
+	w.code, w.field = diag.BadResult, types.NewVar(token.NoPos, nil, "result", j.Returns)
+	w.whole(j.Returns, "result")
 	if name := unexportedPart(j.Returns); name != "" {
 		diags.Errorf(j.Result.Pos, diag.BadResult, "begin its name with a capital letter", "result: %s is not exported, so that handlers of other packages could not name it", name)
 	}
@@ -168,18 +175,22 @@ func members(p *model.Package, j *model.Job, diags *diag.List) {
 	}
 }
 
-// embedsJob refuses a job in another: the outer would inherit the inner's methods.
-func embedsJob(p *model.Package, j *model.Job, diags *diag.List) {
+// embedsJob refuses a job in another: the outer would inherit the inner's methods. It answers the fields
+// by which it does; what else is wrong with what they bring is said of the inner job.
+func embedsJob(p *model.Package, j *model.Job, diags *diag.List) map[*types.Var]bool {
+	inherited := map[*types.Var]bool{}
 	st, ok := j.Type.Underlying().(*types.Struct)
 	if !ok {
-		return
+		return inherited
 	}
 	for v := range st.Fields() {
 		if inner := embeddedJob(p, v, map[*types.Named]bool{}); inner != nil {
+			inherited[v] = true
 			diags.Errorf(p.Place(v.Pos()), diag.EmbedsJob, "embed a plain struct that both have, or make it a field with a name",
 				"job %s embeds the job %s: it would take over that one's result and log form", j.Name, payload.TypeString(inner, p.Types))
 		}
 	}
+	return inherited
 }
 
 // embeddedJob is the job that a field embeds, be it through other structs; nil if there is none.
@@ -221,17 +232,21 @@ func isJob(p *model.Package, t *types.Named) bool {
 }
 
 // cron checks that a job which enqueues itself can do so without a payload.
-func cron(p *model.Package, j *model.Job, diags *diag.List) {
+func cron(p *model.Package, j *model.Job, inherited map[*types.Var]bool, diags *diag.List) {
 	if j.Cron == nil {
 		return
 	}
 	for _, f := range j.Payload.Fields {
-		if !f.Optional {
-			diags.Errorf(placeOf(p, f), diag.CronRequired, "add omitempty or omitzero to its json tag",
+		if !f.Optional && !f.Lane && !inherited[f.Outer] {
+			option := "omitempty or omitzero"
+			if payload.NeverEmpty(f.Var.Type()) {
+				option = "omitzero"
+			}
+			diags.Errorf(placeOf(p, f), diag.CronRequired, "add "+option+" to its json tag",
 				"field %s of %s is required, but cron enqueues the job without a payload", f.Name, j.Name)
 		}
 	}
-	if j.LaneField() != nil {
+	if lane := j.LaneField(); lane != nil && !inherited[lane.Outer] {
 		diags.Errorf(j.Cron.Pos, diag.CronRequired, "give the periodic part a job of its own", "job %s has a lane, which cron could not fill", j.Name)
 	}
 }

@@ -10,9 +10,12 @@ import (
 )
 
 // keys checks the fields that a lane and a unique key are made of.
-func keys(p *model.Package, j *model.Job, diags *diag.List) {
+func keys(p *model.Package, j *model.Job, inherited map[*types.Var]bool, said once, diags *diag.List) {
 	var lane *model.Field
 	for _, f := range j.Payload.Fields {
+		if inherited[f.Outer] {
+			continue
+		}
 		pos := placeOf(p, f)
 		if f.Lane && lane != nil {
 			diags.Errorf(pos, diag.TagTwice, "a job goes into one lane", "fields %s and %s of %s are both its lane", lane.Name, f.Name, j.Name)
@@ -29,20 +32,23 @@ func keys(p *model.Package, j *model.Job, diags *diag.List) {
 		}
 		typ := payload.TypeString(f.Var.Type(), p.Types)
 		switch {
+		case !f.ByPointer && f.Var.Pkg() == p.Types && said[report{field: f.Var, code: diag.NoText}]: // in another job
 		case f.ByPointer:
 			diags.Errorf(pos, diag.NoText, "embed the struct by value", "%s.%s cannot be a %s: the struct that it comes from is embedded by pointer and may be nil", j.Name, f.Name, what)
 		case f.UniqueBy == "text" && !f.Lane:
+			said[report{field: f.Var, code: diag.NoText}] = true
 			if _, isPointer := f.Var.Type().Underlying().(*types.Pointer); isPointer || payload.Method(f.Var.Type(), "MarshalText") == payload.None {
 				diags.Errorf(pos, diag.NoText, "", `%s.%s is tagged "unique,text", but %s has no MarshalText on the value`, j.Name, f.Name, typ)
 			}
 		case payload.Canonical(f.Var.Type()) == payload.NoForm:
+			said[report{field: f.Var, code: diag.NoText}] = true
 			diags.Errorf(pos, diag.NoText, noTextHint(f), "%s.%s cannot be a %s: a %s has no one text for one value", j.Name, f.Name, what, typ)
 		}
 	}
 	if j.Unique.Set && len(j.UniqueFields()) == 0 && len(j.Payload.Fields) > 0 {
 		diags.Errorf(j.Unique.Pos, diag.UniqueNoField, `tag the fields that make two jobs the same: emq:"unique"`, "unique=%s, but no field of %s is tagged", j.Unique.Value, j.Name)
 	}
-	nestedTags(p, j, diags)
+	nestedTags(p, j, said, diags)
 }
 
 // placeOf is where a field stands in the package; for one that a struct of another package brings along,
@@ -65,8 +71,8 @@ func noTextHint(f *model.Field) string {
 }
 
 // nestedTags reports lane and unique tags in structs that a payload holds: only its own fields, and
-// those of structs that it embeds, are looked at.
-func nestedTags(p *model.Package, j *model.Job, diags *diag.List) {
+// those of structs that it embeds, are looked at. A job that another holds has its tags for itself.
+func nestedTags(p *model.Package, j *model.Job, said once, diags *diag.List) {
 	seen := map[types.Type]bool{}
 	var walk func(t types.Type, path string, top bool)
 	walk = func(t types.Type, path string, top bool) {
@@ -85,9 +91,11 @@ func nestedTags(p *model.Package, j *model.Job, diags *diag.List) {
 		case *types.Map:
 			walk(u.Elem(), path+"[]", false)
 		case *types.Struct:
+			named, _ := t.(*types.Named)
+			ofJob := top || named != nil && isJob(p, named)
 			fields, _ := payload.Fields(u)
 			for _, f := range fields {
-				if !top && (f.Lane || f.Unique) && f.Var.Pkg() == p.Types {
+				if !ofJob && (f.Lane || f.Unique) && f.Var.Pkg() == p.Types && said.first(report{field: f.Var, code: diag.TagIgnored}) {
 					diags.Errorf(p.Place(f.Var.Pos()), diag.TagIgnored, "move the value, or a copy of it, to a field of the job itself",
 						"%s.%s: a lane or unique tag inside a payload has no effect", path, f.Name)
 				}

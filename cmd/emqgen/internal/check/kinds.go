@@ -63,7 +63,9 @@ func claimsOf(j *model.Job) (claims []claim) {
 		}
 	}
 	for _, q := range queues {
-		claims = append(claims, claim{q, j.Kind.Value, j, j.Kind.Pos, false})
+		if j.Kind.Set || !j.Refused { // the name of a type that can be no job is no kind
+			claims = append(claims, claim{q, j.Kind.Value, j, j.Kind.Pos, false})
+		}
 		for _, a := range j.Aliases {
 			claims = append(claims, claim{q, a.Value, j, a.Pos, true})
 		}

@@ -18,7 +18,7 @@ type lock struct {
 
 // lockByValue refuses payloads that hold a lock: they are copied all the time, and go vet says so in
 // the generated file. It answers the fields that do.
-func lockByValue(p *model.Package, j *model.Job, diags *diag.List) map[*types.Var]bool {
+func lockByValue(p *model.Package, j *model.Job, inherited map[*types.Var]bool, diags *diag.List) map[*types.Var]bool {
 	locks := map[*types.Var]bool{}
 	st, ok := j.Type.Underlying().(*types.Struct)
 	if !ok {
@@ -27,7 +27,7 @@ func lockByValue(p *model.Package, j *model.Job, diags *diag.List) map[*types.Va
 	for i := range st.NumFields() {
 		v := st.Field(i)
 		l := lockIn(v.Type(), v.Name(), map[types.Type]bool{}, locks)
-		if l.path == "" {
+		if l.path == "" || inherited[v] {
 			continue
 		}
 		locks[v] = true

@@ -33,7 +33,7 @@ type Draft struct {
 func Read(src *load.Package, diags *diag.List) *Draft {
 	d := &Draft{
 		Source: src, diags: diags,
-		Model: &model.Package{Path: src.Path, Name: src.Name, Dir: src.Dir, Fset: src.Fset},
+		Model: &model.Package{Path: src.Path, Name: src.Name, Dir: src.Dir, Module: src.Module, Fset: src.Fset},
 		jobs:  map[*model.Job]*typeDecl{}, olds: map[*model.Old]*typeDecl{},
 		crons: map[*typeDecl]*model.Cron{}, byType: map[*typeDecl]*model.Job{}, failed: map[*typeDecl]bool{},
 	}
@@ -180,7 +180,7 @@ func (d *Draft) directive(r *reader, decl *typeDecl) {
 		d.packagePrefix(r)
 	case "job":
 		job := r.job()
-		d.structType(decl, job.At, "job")
+		job.Refused = !d.structType(decl, job.At, "job")
 		job.Name, job.Pos = decl.spec.Name.Name, d.place(decl.spec.Name.Pos())
 		job.Summary, job.Deprecated = summary(decl.doc), deprecated(decl.doc)
 		d.Model.Jobs = append(d.Model.Jobs, job)
@@ -189,6 +189,7 @@ func (d *Draft) directive(r *reader, decl *typeDecl) {
 	case "was":
 		old := r.was()
 		if old == nil {
+			d.failed[decl] = true
 			return
 		}
 		d.structType(decl, old.Pos, "was")
@@ -215,8 +216,9 @@ func (d *Draft) packagePrefix(r *reader) {
 	d.Model.Prefix = prefix
 }
 
-// structType refuses what cannot be a payload by its form.
-func (d *Draft) structType(decl *typeDecl, at token.Position, name string) {
+// structType refuses what cannot be a payload by its form; it answers false for what has no fields of its
+// own to look at.
+func (d *Draft) structType(decl *typeDecl, at token.Position, name string) bool {
 	spec := decl.spec
 	switch _, isStruct := spec.Type.(*ast.StructType); {
 	case spec.Assign.IsValid():
@@ -231,6 +233,8 @@ func (d *Draft) structType(decl *typeDecl, at token.Position, name string) {
 		d.diags.Errorf(d.place(spec.Name.Pos()), diag.Unexported, "begin its name with a capital letter",
 			"job %s is not exported: a handler of another package could not have its method", spec.Name.Name)
 	}
+	_, isStruct := spec.Type.(*ast.StructType)
+	return isStruct && !spec.Assign.IsValid()
 }
 
 func (d *Draft) annotated(f *load.File) {

@@ -40,7 +40,9 @@ func (d *Draft) Resolve() *model.Package {
 	m.Types = d.Source.Types
 	m.Scope, m.Imports = d.scope()
 	for _, j := range m.Jobs {
-		j.Type, j.Payload = d.structOf(j.Name)
+		if !j.Refused {
+			j.Type, j.Payload = d.structOf(j.Name)
+		}
 		if !j.Kind.Set {
 			j.Kind.Value, j.Kind.Pos = names.Kind(j.Name), j.Pos
 		}
@@ -62,8 +64,8 @@ func (d *Draft) structOf(name string) (*types.Named, *model.Struct) {
 	if !ok {
 		return nil, nil
 	}
-	named, ok := types.Unalias(obj.Type()).(*types.Named)
-	if !ok {
+	named, ok := obj.Type().(*types.Named)
+	if !ok { // an alias: refused
 		return nil, nil
 	}
 	st, ok := named.Underlying().(*types.Struct)

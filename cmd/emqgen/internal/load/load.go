@@ -40,6 +40,7 @@ type Config struct {
 // Package is one package with its parsed files.
 type Package struct {
 	Path, Name, Dir string
+	Module          string // the path of its module; empty outside any
 	Root            string // directory to ask for its imports: its module's, or its own
 	Fset            *token.FileSet
 	Files           []*File // built here; our own output is left out
@@ -179,6 +180,9 @@ func newPackage(cfg Config, p *packages.Package) *Package {
 	pkg.Root = pkg.Dir
 	if p.Module != nil && p.Module.Dir != "" {
 		pkg.Root = p.Module.Dir
+	}
+	if p.Module != nil {
+		pkg.Module = p.Module.Path
 	}
 	return pkg
 }

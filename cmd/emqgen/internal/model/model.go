@@ -30,6 +30,7 @@ func (g Given[T]) Or(other Given[T]) Given[T] {
 // Package is one package with its declarations.
 type Package struct {
 	Path, Name, Dir string
+	Module          string        // the path of the module that it is in
 	Prefix          Given[string] // of //emq:package
 	Queues          []*Queue      // in the order of their identifiers
 	Jobs            []*Job        // in the order of their types
@@ -108,6 +109,7 @@ type Job struct {
 	Pos        token.Position // of the type's name
 	At         token.Position // of the directive
 	Name       string
+	Refused    bool   // its type can be no payload by its form; reported
 	Summary    string // the first sentence of its doc
 	Deprecated string // the paragraph of its doc that says so, from "Deprecated:" on
 	Queue      *Queue // nil if it is not known

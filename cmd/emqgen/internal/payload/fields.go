@@ -19,6 +19,7 @@ type Fault struct {
 	Hint, Text string
 	Outer      *types.Var // the field of the struct itself: Var, or the embedded one that it came by
 	Other      *types.Var // the second of a clash
+	Warning    bool
 }
 
 func fault(v *types.Var, code diag.Code, hint, text string) Fault {

@@ -37,6 +37,11 @@ func tagFaults(v *types.Var, tag string) []Fault {
 			faults = append(faults, fault(v, diag.TagTwice, "", fmt.Sprintf("the tag json:%q says %s twice", value, opt)))
 		case !slices.Contains(known, opt):
 			faults = append(faults, fault(v, diag.JSONOption, diag.Suggest(opt, known), fmt.Sprintf("encoding/json ignores the option %q", opt)))
+		case opt == "omitempty" && NeverEmpty(v.Type()) && !slices.Contains(all, "omitzero"):
+			f := fault(v, diag.JSONOption, "write omitzero, which leaves out a zero value",
+				fmt.Sprintf(`encoding/json ignores the option "omitempty" on a %s, which it always writes`, TypeString(v.Type(), v.Pkg())))
+			f.Warning = true
+			faults = append(faults, f)
 		case opt == "string" && !quotable(v.Type()):
 			faults = append(faults, fault(v, diag.JSONOption, "it is for numbers, strings and bools",
 				fmt.Sprintf(`encoding/json ignores the option "string" on a %s`, TypeString(v.Type(), v.Pkg()))))
@@ -46,6 +51,17 @@ func tagFaults(v *types.Var, tag string) []Fault {
 		}
 	}
 	return faults
+}
+
+// NeverEmpty says whether no value of a type is empty for json:",omitempty".
+func NeverEmpty(t types.Type) bool {
+	switch u := t.Underlying().(type) {
+	case *types.Struct:
+		return true
+	case *types.Array:
+		return u.Len() > 0
+	}
+	return false
 }
 
 // keysTwice reports a json or emq key that a tag has twice: only the first is read. Other libraries may

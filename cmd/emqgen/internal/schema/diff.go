@@ -208,7 +208,7 @@ func (r *Review) payload(old, now Kind, j *model.Job) {
 		case Required:
 			d.Code = diag.FieldRequired
 			d.Text = c.words(name) + ": jobs that wait may lack it"
-			d.Hint = "keep omitempty; else " + d.Hint
+			d.Hint = "keep omitempty or omitzero; else " + d.Hint
 		}
 		if c.Kind != Added {
 			d.Hint += orAccept(old)
