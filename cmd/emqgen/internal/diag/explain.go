@@ -75,7 +75,7 @@ func Explanations() []Explanation {
 		{WasUnknown, "an old version of no job", "Mend the name, and keep the old struct beside the job's."},
 		{BadVersion, "a version that does not fit, or whose old struct is missing", "Keep a struct for each version that may wait, each once, each older than the job's own. The message prints what to paste."},
 		{BadFrom, "from= with the job's own queue", "It names the queue that the job has left."},
-		{RetiredAlive, "a retired kind that a job still has, or (a warning) that is not retired any more", "Remove one of the two. If the job has moved to another package, remove the directive and name both packages in one call: the lock compares what waits with the job there. Keep the directive until nothing is left of the kind: without it what is left finds no handler, or that of a job which takes the kind."},
+		{RetiredAlive, "a retired kind that a job still has, or (a warning) that is not retired any more", "Remove one of the two. If the job has moved to another package, remove the directive and name both packages in one call: the lock compares what waits with the job there. Keep the directive until nothing is left of the kind: without it what is left finds no handler, or that of a job which takes the kind. The lock remembers it, so that the job is warned of in a later run too."},
 
 		{ResultChanged, "a result is not what it was", "Results that are kept, and callers of an older build that wait for one, have the old form. Add fields beside the old ones instead; or, when no result of the kind is kept and no job of it waits, run with `-accept KIND`. A field that is new is a warning."},
 

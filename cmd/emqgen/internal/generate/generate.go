@@ -272,14 +272,22 @@ func (r *run) lock(dir string, p *model.Package, all []*model.Package, met map[s
 	now := &schema.Lock{}
 	if p != nil {
 		now = schema.Build(p)
-		want, err := now.Encode()
-		if err != nil {
-			return nil, err
-		}
-		f.Want = want
 	}
-	if !f.Exists() {
+	if ok, err := r.review(f, p, all, now, met); !ok {
+		return nil, err
+	}
+	if p == nil {
 		return f, nil
+	}
+	want, err := now.Encode()
+	f.Want = want
+	return f, err
+}
+
+// review compares an old lock with what is to be written now; it answers false for one that cannot be read.
+func (r *run) review(f *output.File, p *model.Package, all []*model.Package, now *schema.Lock, met map[string]bool) (ok bool, err error) {
+	if !f.Exists() {
+		return true, nil
 	}
 	old, err := schema.Decode(f.Have())
 	if err != nil {
@@ -289,13 +297,13 @@ func (r *run) lock(dir string, p *model.Package, all []*model.Package, met map[s
 			hint = "take either side whole, git checkout --theirs " + schema.FileName + ", solve the conflict in the sources, and run emqgen"
 		}
 		r.diags.Errorf(schema.Place(f.Path, f.Have(), err), diag.LockFile, hint, "the schema lock cannot be read: %v", err)
-		return nil, nil
+		return false, nil
 	}
 	review := schema.Review{Path: f.Path, Src: f.Have(), Old: old, Now: now, Package: p, Others: all, Accept: r.Accept, Diags: r.diags}
 	for _, kind := range review.Run() {
 		met[kind] = true
 	}
-	return f, nil
+	return true, nil
 }
 
 // missLock warns of a lock that is not there though its package has been generated before.

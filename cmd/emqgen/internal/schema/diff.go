@@ -26,7 +26,8 @@ type Review struct {
 	Diags   *diag.List
 }
 
-// Run reports the changes that break jobs which wait, and answers the accepted kinds that it met.
+// Run reports the changes that break jobs which wait, hands on to Now what the old lock remembers, and
+// answers the accepted kinds that it met.
 func (r *Review) Run() (met []string) {
 	jobs := r.match()
 	for i, old := range r.Old.Kinds {
@@ -39,8 +40,7 @@ func (r *Review) Run() (met []string) {
 			r.kept(old, j)
 		}
 	}
-	r.unretired()
-	return met
+	return append(met, r.unretired()...)
 }
 
 // match finds the job that each entry of the lock stands for: the one with its kind on its queue;

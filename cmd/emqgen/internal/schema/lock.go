@@ -30,6 +30,8 @@ type Lock struct {
 	Format  int       `json:"format"`
 	Kinds   []Kind    `json:"kinds"`
 	Retired []Retired `json:"retired,omitempty"`
+	// Past are kinds that were retired, until a job takes them: what is left of them may still wait.
+	Past []Retired `json:"once_retired,omitempty"`
 }
 
 // Kind is one kind as it was last generated.

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -103,9 +104,14 @@ func (r *Review) payloadOf(j *model.Job, version string) *Schema {
 }
 
 // unretired warns of kinds that were retired and are not any more: no schema says what is left of them.
-func (r *Review) unretired() {
-	for _, x := range r.Old.Retired {
+// The lock remembers them until a job takes them, or until they are accepted, and answers these.
+func (r *Review) unretired() (accepted []string) {
+	for _, x := range slices.Concat(r.Old.Retired, r.Old.Past) {
 		if r.retired(x) {
+			continue
+		}
+		if slices.Contains(r.Accept, x.Kind) {
+			accepted = append(accepted, x.Kind)
 			continue
 		}
 		if _, j := r.server(x.Kind, x.Queue); j != nil {
@@ -113,9 +119,15 @@ func (r *Review) unretired() {
 				"kind %s was retired on queue %s, and job %s has it now: what is left of the old jobs goes to it, and no schema of them is known to compare", x.Kind, x.Queue, j.Name)
 			continue
 		}
-		r.Diags.Warnf(r.line(x.Kind), diag.RetiredAlive, "keep //emq:retired until nothing is left; only then let another job take the kind",
-			"kind %s is not retired on queue %s any more: what is left of it would find no handler", x.Kind, x.Queue)
+		if slices.Contains(r.Old.Retired, x) {
+			r.Diags.Warnf(r.line(x.Kind), diag.RetiredAlive, "keep //emq:retired until nothing is left; only then let another job take the kind",
+				"kind %s is not retired on queue %s any more: what is left of it would find no handler", x.Kind, x.Queue)
+		}
+		r.Now.Past = append(r.Now.Past, x)
 	}
+	slices.SortFunc(r.Now.Past, func(a, b Retired) int { return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Kind, b.Kind)) })
+	r.Now.Past = slices.Compact(r.Now.Past)
+	return accepted
 }
 
 // retired says whether a package of the run declares a kind retired.

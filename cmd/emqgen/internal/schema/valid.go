@@ -33,9 +33,13 @@ func (l *Lock) check() error {
 			return fmt.Errorf("kind %s: %w", k.Kind, err)
 		}
 	}
-	for _, x := range l.Retired {
+	return cmp.Or(checkRetired("retired", l.Retired), checkRetired("once_retired", l.Past))
+}
+
+func checkRetired(member string, kinds []Retired) error {
+	for _, x := range kinds {
 		if err := cmp.Or(wire.CheckKind(x.Kind), wire.CheckQueue(x.Queue)); err != nil {
-			return fmt.Errorf("retired: %w", err)
+			return fmt.Errorf("%s: %w", member, err)
 		}
 	}
 	return nil
