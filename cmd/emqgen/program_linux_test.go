@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -171,6 +172,57 @@ func TestTheProgramWritesTheSameUnderAnyName(t *testing.T) {
 		}
 		if !bytes.Equal(first, all) || bytes.Contains(all, []byte(name)) && name != "emqgen" {
 			t.Errorf("%s writes\n%s\nand emqgen\n%s", name, all, first)
+		}
+	}
+}
+
+// Runs at the same time write the same, and remove the same: whoever comes last finds nothing to mend.
+func TestRunsAtTheSameTimeLeaveWholeFiles(t *testing.T) {
+	dir, old := packageWithOldFile(t)
+	generateAll(t, dir)
+	want := map[string][]byte{}
+	for _, name := range []string{"emq_gen.go", "emq.lock.json"} {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[name] = data
+	}
+	atOnce := func() {
+		t.Helper()
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				if out, err := program(dir, unlimited).CombinedOutput(); err != nil {
+					t.Errorf("%v\n%s", err, out)
+				}
+			})
+		}
+		all.Wait()
+		if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) > 0 {
+			t.Errorf("temporary files are left: %v %v", left, err)
+		}
+	}
+	for range 5 {
+		write(t, filepath.Join(dir, "emq_gen.go"), old)
+		atOnce()
+		for name, data := range want {
+			if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !bytes.Equal(got, data) {
+				t.Fatalf("%s (%v):\n%s", name, err, got)
+			}
+		}
+	}
+	for range 5 { // now the last job goes, and both files with it
+		for name, data := range want {
+			write(t, filepath.Join(dir, name), data)
+		}
+		write(t, filepath.Join(dir, "jobs.go"), []byte("package jobs\n"))
+		write(t, filepath.Join(dir, "emq.lock.json"), []byte("{\"format\": 1, \"kinds\": []}\n"))
+		atOnce()
+		for name := range want {
+			if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s is there: %v", name, err)
+			}
 		}
 	}
 }

@@ -162,7 +162,7 @@ func (c *checker) load(root string, paths []string) loaded {
 // take keeps export data, and reads as source what has none.
 func (c *checker) take(root string, l loaded) error {
 	if l.err != nil {
-		return rebuildHint(l.err)
+		return rebuildHint(errors.New(plainError(l.err)))
 	}
 	for _, p := range l.found {
 		for _, e := range p.Errors {

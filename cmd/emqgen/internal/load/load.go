@@ -20,6 +20,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -78,7 +79,7 @@ func List(ctx context.Context, cfg Config, patterns []string) ([]*Package, []Fau
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedModule,
 	}, patterns...)
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s", strings.TrimSpace(err.Error()))
+		return nil, nil, fmt.Errorf("%s", plainError(err))
 	}
 	found = append(found, local.unlisted(patterns, found)...)
 	if len(found) == 0 {
@@ -108,6 +109,13 @@ func List(ctx context.Context, cfg Config, patterns []string) ([]*Package, []Fau
 	}
 	return out, faults, nil
 }
+
+// plainError is what the go command has said, without how it was called.
+func plainError(err error) string {
+	return strings.TrimSpace(calledBy.ReplaceAllString(err.Error(), ""))
+}
+
+var calledBy = regexp.MustCompile(`^err: exit status \d+: stderr: `)
 
 // listFaults are the go command's reasons for a package without files.
 func listFaults(p *packages.Package) (faults []Fault) {

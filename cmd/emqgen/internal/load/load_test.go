@@ -1,9 +1,12 @@
 package load
 
 import (
+	"context"
 	"errors"
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,6 +53,17 @@ func TestAnOldBuildOfTheToolIsExplained(t *testing.T) {
 	}
 	if other := errors.New("x"); rebuildHint(other) != other {
 		t.Error("another error is not its business")
+	}
+}
+
+func TestTheGoCommandSpeaksForItself(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/newer\n\ngo 1.999\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := List(context.Background(), Config{Dir: dir, Env: append(os.Environ(), "GOTOOLCHAIN=local", "GOFLAGS=", "GOWORK=off"), Fset: token.NewFileSet()}, []string{"."})
+	if err == nil || !strings.HasPrefix(err.Error(), "go: go.mod requires go >= 1.999") {
+		t.Error(err)
 	}
 }
 

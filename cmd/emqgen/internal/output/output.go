@@ -33,8 +33,11 @@ func (f *File) Read() error {
 	if !info.Mode().IsRegular() {
 		return &NotRegularError{Path: f.Path, What: kind(info.Mode())}
 	}
-	f.info = info
 	f.have, err = os.ReadFile(f.Path)
+	if errors.Is(err, fs.ErrNotExist) { // another run has removed it in between
+		return nil
+	}
+	f.info = info
 	return err
 }
 
@@ -94,7 +97,10 @@ func (f *File) Write() error {
 		return nil
 	}
 	if f.Want == nil {
-		return os.Remove(f.Path)
+		if err := os.Remove(f.Path); !errors.Is(err, fs.ErrNotExist) { // another run may have been quicker
+			return err
+		}
+		return nil
 	}
 	mode := fs.FileMode(0o644)
 	if f.Exists() {

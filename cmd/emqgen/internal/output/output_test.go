@@ -63,6 +63,24 @@ func TestAFileThatIsThereKeepsItsMode(t *testing.T) {
 	}
 }
 
+// Another run at the same time has removed the file already.
+func TestAFileThatIsGoneNeedNotBeRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := File{Path: path}
+	if err := f.Read(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A rename that fails stands for every step that can: a full disk, a directory without rights.
 func TestAFailedWriteLeavesEverythingAsItWas(t *testing.T) {
 	dir := t.TempDir()
