@@ -224,6 +224,9 @@ func (w *walker) mapKey(m *types.Map, path string) {
 }
 
 func (w *walker) iface(t types.Type, u *types.Interface, path string) {
+	if !u.IsMethodSet() {
+		return // a constraint: the type checker has reported it
+	}
 	if u.Empty() {
 		w.fault(diag.AnyValue, "use a struct, or json.RawMessage and decode it in the handler", path,
 			"%s does not come back as it was (numbers become float64, structs become maps)", w.text(t))

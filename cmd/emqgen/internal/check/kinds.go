@@ -41,7 +41,10 @@ func kinds(pkgs []*model.Package, diags *diag.List) {
 			what = "alias"
 		}
 		if first.job == c.job {
-			diags.Errorf(c.pos, diag.KindTwice, "remove one of them", "%s %s of job %s is a name that it has already", what, c.kind, c.job.Name)
+			if first.alias { // the alias is what is too much
+				c = first
+			}
+			diags.Errorf(c.pos, diag.KindTwice, "remove it", "alias %s of job %s is its kind already", c.kind, c.job.Name)
 			continue
 		}
 		diags.Errorf(c.pos, diag.KindTwice, "give one of them another: kind=some_name", "%s %s on queue %s belongs to job %s already, at %s",

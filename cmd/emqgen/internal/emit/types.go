@@ -3,6 +3,7 @@ package emit
 import (
 	"go/types"
 	"reflect"
+	"strconv"
 
 	"github.com/dave/jennifer/jen"
 
@@ -102,7 +103,11 @@ func (f *file) structType(t *types.Struct, tags bool) *jen.Statement {
 		if !v.Anonymous() {
 			field = jen.Id(v.Name()).Add(field)
 		}
-		if tag := t.Tag(i); tags && tag != "" {
+		switch tag := t.Tag(i); {
+		case !tags || tag == "":
+		case strconv.CanBackquote(tag):
+			field.Op("`" + tag + "`") // as people write it
+		default:
 			field.Lit(tag)
 		}
 		fields = append(fields, field)

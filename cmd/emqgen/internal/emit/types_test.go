@@ -80,7 +80,7 @@ func typeExpr(t *rapid.T, depth int) string {
 	case 9:
 		return "func(" + inner() + ") " + inner()
 	case 10:
-		return "struct{ A " + inner() + " `json:\"a\"`; b, C " + inner() + "; *Named }"
+		return "struct{ A " + inner() + " `json:\"a\"`; b, C " + inner() + "; D " + inner() + " \"json:\\\"d\\\" x:\\\"`\\\"\"; *Named }"
 	case 11:
 		return "interface{ M(" + inner() + ") " + inner() + "; error }"
 	case 12:
