@@ -17,7 +17,7 @@ REVIVE       := $(GO) tool -modfile=tools/go.mod revive
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: redis-server lint generated race ## all that must hold: lint, generated files, every test under the race detector
+test: redis-server lint generated race drills ## all that must hold: lint, generated files, every test under the race detector, the failure drills
 
 lint: fmt vet staticcheck revive tidy ## gofmt, go vet, staticcheck, revive on generated files, go.mod as go mod tidy leaves it
 
@@ -68,7 +68,7 @@ postgresql:
 	sudo=; if [ "$$(id -u)" != 0 ]; then sudo=sudo; fi; \
 	$$sudo apt-get update -q && $$sudo apt-get install -q -y postgresql
 
-drills: redis-server ## failure drills: kill, freeze, cut, fill and fail over, and audit; DRILLFLAGS='-only freeze -seed 1'
+drills: redis-server ## failure drills, two minutes: kill, freeze, cut, fill and fail over, and audit; DRILLFLAGS='-only freeze -seed 1'
 	$(GO) run ./drills $(DRILLFLAGS)
 
 quickstart: ## the example that needs nothing but Go; EMQ_URL=redis://... runs it on a server

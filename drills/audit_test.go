@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -24,7 +25,7 @@ type world struct {
 }
 
 func newWorld() *world {
-	st := &stage{procs: []*process{madeUp(1), madeUp(2)}}
+	st := &stage{run: context.Background(), procs: []*process{madeUp(1), madeUp(2)}}
 	w := &world{audit: &audit{st: st, lease: testLease, spaces: make(map[string]*keyspace)}}
 	for _, q := range allQueues() {
 		w.spaces[q] = &keyspace{q, make(map[string]map[string]string), make(map[string]map[string]string), make(map[string]int64), make(map[string]string)}

@@ -15,17 +15,17 @@ import (
 
 func crashDrills() []drill {
 	return []drill{
-		{"kill-storm", "kill -9 again and again over 4 workers and a producer under load", killStorm},
-		{"kill-idle", "kill -9 in mid-job with default settings, a second worker idle", killIdle},
-		{"kill-batch", "kill -9 after 3 of a claim of 50", killBatch},
-		{"freeze", "SIGSTOP past the lease, a second run elsewhere, SIGCONT", freeze},
-		{"poison", "a job that kills its process each time, 49 innocent ones beside it", poison},
+		{"kill-storm", "kill -9 again and again over 4 workers and a producer under load", killStorm, together},
+		{"kill-idle", "kill -9 in mid-job with default settings, a second worker idle", killIdle, together},
+		{"kill-batch", "kill -9 after 3 of a claim of 50", killBatch, together},
+		{"freeze", "SIGSTOP past the lease, a second run elsewhere, SIGCONT", freeze, together},
+		{"poison", "a job that kills its process each time, 49 innocent ones beside it", poison, together},
 	}
 }
 
-// lines reads the log so far.
+// lines is the log so far.
 func (st *stage) lines() []line {
-	lines, err := (&reader{name: st.log}).read()
+	lines, err := st.reader.read()
 	st.must("read the log", err)
 	return lines
 }

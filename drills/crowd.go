@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +18,8 @@ type crowd struct {
 	q   *emq.Queue
 	url string
 	n   int // in each state; a tenth of it runs
+
+	most int // keys that there have been at once, at the beginning of a verb
 }
 
 const crowdLanes = 1000
@@ -27,7 +27,6 @@ const crowdLanes = 1000
 func crowded(st *stage) {
 	s := st.redis()
 	cr := &crowd{st: st, m: st.meter(s), c: st.client(s.URL()), url: s.URL(), n: st.size(20_000, 1_000_000)}
-	defer cr.m.report()
 	cr.q = cr.c.Queue(parcels)
 	st.must("raise the caps", cr.q.SetDeadCaps(st.ctx, 100_000_000, 90*24*time.Hour))
 	few := cr.costOfCounts(1000)
@@ -41,6 +40,7 @@ func crowded(st *stage) {
 	cr.single()
 	cr.working()
 	cr.bulk()
+	cr.control()
 }
 
 // listing says in which list the jobs of a state are, and with which ids.
@@ -273,6 +273,9 @@ func (cr *crowd) working() {
 func (cr *crowd) bulk() {
 	st, q, m := cr.st, cr.q, cr.m
 	over := func(verb string, run func() (emq.BulkProgress, error)) {
+		keys, err := m.raw.do("DBSIZE").AsInt64()
+		st.must("count the keys", err)
+		cr.most = max(cr.most, int(keys))
 		m.during(verb, func() (int, error) {
 			p, err := run()
 			if p.Done == 0 && err == nil {
@@ -311,32 +314,10 @@ func (cr *crowd) bulk() {
 	if len(left) > 0 {
 		st.failf("%d keys are left, the first is %s", len(left), left[0])
 	}
-	cr.remains()
-	m.aside("the same rows and keys, by DEL of 200", cr.byHand)
 }
 
 // remains are dead letters and jobs that run.
 func (cr *crowd) remains() {
 	cr.st.fill(cr.m.raw, parcels, batch{state: "dead", list: "dead", ids: "0SX1h", n: cr.n, score: time.Now()})
 	cr.st.fill(cr.m.raw, parcels, batch{state: "active", list: "active", ids: "0SX1i", n: cr.n / 2, lanes: min(crowdLanes, cr.n/20), score: time.Now().Add(time.Hour)})
-}
-
-// byHand deletes rows and unique keys by plain commands: what is slow among these is the server or the machine.
-func (cr *crowd) byHand() (int, error) {
-	for gone, cursor := 0, "0"; ; {
-		page, err := cr.m.raw.do("SCAN", cursor, "COUNT", "200").AsScanEntry()
-		if err != nil {
-			return gone, err
-		}
-		keys := slices.DeleteFunc(page.Elements, func(key string) bool { return !strings.Contains(key, ":job:") && !strings.Contains(key, ":de:") })
-		if len(keys) > 0 {
-			if err := cr.m.raw.do(append([]string{"DEL"}, keys...)...).Error(); err != nil {
-				return gone, err
-			}
-			gone += len(keys)
-		}
-		if cursor = strconv.FormatUint(page.Cursor, 10); cursor == "0" {
-			return gone, nil
-		}
-	}
 }

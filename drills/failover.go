@@ -10,14 +10,14 @@ import (
 
 func clusterDrills() []drill {
 	return []drill{
-		{"cluster-moves", "3 masters and 3 replicas, nothing set but the URL: slots migrate and masters change under load", clusterMoves},
-		{"cluster-kill", "kill -9 of a cluster's master under load, once for each queue", clusterKill},
-		{"cluster-freeze", "SIGSTOP of a cluster's master under load until its replica has taken over, SIGCONT", clusterFreeze},
-		{"sentinel-kill", "three sentinels, nothing set but the URL: kill -9 of the master under load", sentinelKill},
-		{"sentinel-deaf", "kill -9 of the master while the sentinel that the clients listen to is frozen", sentinelDeaf},
-		{"sentinel-move", "SENTINEL FAILOVER under load", func(st *stage) { sentinelMove(st, "0") }},
-		{"sentinel-strict", "SENTINEL FAILOVER under load, with min-replicas-to-write 2", func(st *stage) { sentinelMove(st, "2") }},
-		{"sentinel-freeze", "SIGSTOP of the master under load until a replica has taken over, SIGCONT", sentinelFreeze},
+		{"cluster-moves", "3 masters and 3 replicas, nothing set but the URL: slots migrate and masters change under load", clusterMoves, together},
+		{"cluster-kill", "kill -9 of a cluster's master under load, once for each queue", clusterKill, together},
+		{"cluster-freeze", "SIGSTOP of a cluster's master under load until its replica has taken over, SIGCONT", clusterFreeze, together},
+		{"sentinel-kill", "three sentinels, nothing set but the URL: kill -9 of the master under load", sentinelKill, together},
+		{"sentinel-deaf", "kill -9 of the master while the sentinel that the clients listen to is frozen", sentinelDeaf, together},
+		{"sentinel-move", "SENTINEL FAILOVER under load", func(st *stage) { sentinelMove(st, "0") }, together},
+		{"sentinel-strict", "SENTINEL FAILOVER under load, with min-replicas-to-write 2", func(st *stage) { sentinelMove(st, "2") }, together},
+		{"sentinel-freeze", "SIGSTOP of the master under load until a replica has taken over, SIGCONT", sentinelFreeze, together},
 	}
 }
 
@@ -53,7 +53,7 @@ func (st *stage) load(url string, lease time.Duration, jobs int) (workers, produ
 // endLoad stops the producers, lets the workers end what there is, stops them, and judges.
 func (st *stage) endLoad(a *audit, workers, producers []*process) {
 	for _, p := range producers {
-		p.signal(syscall.SIGTERM)
+		p.terminate()
 	}
 	st.produced(time.Minute, producers...)
 	a.drained(time.Minute)

@@ -171,5 +171,5 @@ func flood(st *stage) {
 	if want := int64(n + 2*probes); left.Totals["completed"] != want || left.Totals["reaped"]+left.Totals["stale"] != 0 {
 		st.failf("want %d completed, none reaped: %+v", want, left)
 	}
-	m.report()
+	m.judge()
 }

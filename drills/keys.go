@@ -3,7 +3,6 @@ package main
 import (
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	emq "github.com/echomq/emq/runtime"
@@ -11,9 +10,9 @@ import (
 
 func keyDrills() []drill {
 	return []drill{
-		{"rows", "rows of waiting and of running jobs are deleted by hand under load", deletedRows},
-		{"active-set", "the set of running jobs is deleted by hand under load, and Audit is run", deletedSet},
-		{"tokens", "a dozen thieves take the wake tokens: workers must look by themselves", lostTokens},
+		{"rows", "rows of waiting and of running jobs are deleted by hand under load", deletedRows, together},
+		{"active-set", "the set of running jobs is deleted by hand under load, and Audit is run", deletedSet, together},
+		{"tokens", "a dozen thieves take the wake tokens: workers must look by themselves", lostTokens, together},
 	}
 }
 
@@ -41,7 +40,7 @@ func deletedRows(st *stage) {
 			deleted[set]++
 		}
 	}
-	producer.signal(syscall.SIGTERM)
+	producer.terminate()
 	st.produced(time.Minute, producer)
 	a.drained(time.Minute)
 	st.finish(workers...)
@@ -90,7 +89,7 @@ func deletedSet(st *stage) {
 		r := st.mend(s.URL())
 		stranded += r.Active
 	}
-	producer.signal(syscall.SIGTERM)
+	producer.terminate()
 	st.produced(time.Minute, producer)
 	a.drained(time.Minute)
 	st.finish(workers...)

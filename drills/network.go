@@ -17,11 +17,11 @@ import (
 
 func networkDrills() []drill {
 	return []drill{
-		{"replies", "a proxy loses, delays, cuts and half-closes around enqueues, claims and settles", lostReplies},
-		{"refused", "the server refuses every script for 1.5 s, just as handlers succeed", refusedScripts},
-		{"replays", "each settle is sent again at later moments, under load and after it", replays},
-		{"partition", "a worker is cut off for three leases without a connection closing, a second one works on", partition},
-		{"away", "the server is away for three leases, twice, with 200 jobs running", away},
+		{"replies", "a proxy loses, delays, cuts and half-closes around enqueues, claims and settles", lostReplies, together},
+		{"refused", "the server refuses every script for 1.5 s, just as handlers succeed", refusedScripts, together},
+		{"replays", "each settle is sent again at later moments, under load and after it", replays, together},
+		{"partition", "a worker is cut off for three leases without a connection closing, a second one works on", partition, together},
+		{"away", "the server is away for three leases, twice, with 200 jobs running", away, together},
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 
 func pickupDrills() []drill {
 	return []drill{
-		{"pickup", "one enqueue every 20 ms to an idle queue", pickup},
-		{"delays", "random delays, many at once", delays},
+		{"pickup", "one enqueue every 20 ms to an idle queue", pickup, alone},
+		{"delays", "random delays, many at once", delays, alone},
 	}
 }
 
@@ -30,7 +30,6 @@ func (st *stage) startOf(queue string) map[int]int64 {
 func (st *stage) late(what string, waits []time.Duration, p50, p99 time.Duration) {
 	slices.Sort(waits)
 	middle, most := waits[len(waits)/2], waits[len(waits)*99/100]
-	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 	st.figure("%s p50 %.2f ms, p99 %.2f ms, at most %.2f ms", what, ms(middle), ms(most), ms(waits[len(waits)-1]))
 	if middle > p50 || most > p99 {
 		st.figure("over the %v and %v of a machine that has nothing else to do", p50, p99)

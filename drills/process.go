@@ -98,6 +98,12 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
+// terminate sends SIGTERM once the process is up: before, it would die of it as any program does.
+func (p *process) terminate() {
+	p.st.need("a process is up", 30*time.Second, func() bool { return !p.alive() || p.st.count(p, isUp) > 0 })
+	p.signal(syscall.SIGTERM)
+}
+
 // kill ends it with SIGKILL and waits for its end.
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
@@ -172,7 +178,7 @@ func (p *process) output() string {
 func (st *stage) finish(workers ...*process) {
 	alive := slices.DeleteFunc(slices.Clone(workers), func(w *process) bool { return !w.alive() })
 	for _, w := range alive {
-		w.signal(syscall.SIGTERM)
+		w.terminate()
 	}
 	for _, w := range alive {
 		if err := w.exits(40 * time.Second); err != nil {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -41,7 +40,7 @@ func manyPumps(st *stage) {
 		workers[i] = st.worker(proxy.URL(), part)
 	}
 	for _, p := range producers {
-		p.signal(syscall.SIGTERM)
+		p.terminate()
 	}
 	st.produced(time.Minute, producers...)
 	a.drained(time.Minute)

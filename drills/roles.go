@@ -29,6 +29,7 @@ type role struct {
 	Work     *workRole    `json:",omitempty"`
 	Produce  *produceRole `json:",omitempty"`
 	Soak     *soakRole    `json:",omitempty"`
+	Watch    *watchRole   `json:",omitempty"`
 }
 
 type workRole struct {
@@ -73,6 +74,8 @@ func (r role) play() error {
 		err = r.work(book)
 	case r.Soak != nil:
 		return r.soak(book)
+	case r.Watch != nil:
+		return r.Watch.run(book)
 	default:
 		err = r.produce(book)
 	}
@@ -105,7 +108,8 @@ func (s scribe) Observe(_ context.Context, e emq.Event) {
 }
 
 func (r role) work(book logbook) error {
-	ctx := context.Background()
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
 	client, err := r.open(ctx)
 	if err != nil {
 		return err

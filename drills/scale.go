@@ -1,13 +1,7 @@
 package main
 
 import (
-	"cmp"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,136 +12,22 @@ import (
 
 func scaleDrills() []drill {
 	return []drill{
-		{"pumps", "strangers take the pumps of all queues all the time, the workers' own calls come late, workers die", manyPumps},
-		{"flood", "very many jobs are due at one instant", flood},
-		{"endings", "very many jobs end in every way, and then the queue is idle", allEndings},
-		{"crowd", "very many jobs in each state, and every verb", crowded},
+		{"pumps", "strangers take the pumps of all queues all the time, the workers' own calls come late, workers die", manyPumps, together},
+		{"flood", "very many jobs are due at one instant", flood, alone},
+		{"endings", "very many jobs end in every way, and then the queue is idle", allEndings, together},
+		{"crowd", "very many jobs in each state, and every verb", crowded, alone},
 	}
 }
 
 // ahead lets a server have a processor whenever it wants one, so that what a command takes by the clock is its
 // own time. It needs root; without it meter takes off what the server has waited.
 func (st *stage) ahead(s *redistest.Server) (pid int) {
-	info, err := s.Info("server")
-	st.must("find the server's process", err)
-	pid, err = strconv.Atoi(info["process_id"])
-	st.must("find the server's process", err)
+	pid = st.pidOf(s)
 	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1} // a nice value counts only within its group
 	if err := unix.SchedSetAttr(pid, &attr, 0); err != nil {
 		st.figure("the server is not kept ahead of others: %v", err)
 	}
 	return pid
-}
-
-// longestCommand is what no command may take.
-const longestCommand = 10 * time.Millisecond
-
-// meter measures the commands of a server.
-type meter struct {
-	st   *stage
-	s    *redistest.Server
-	raw  node
-	pid  int
-	rows []reading
-}
-
-// reading is what the commands of one verb took.
-type reading struct {
-	verb           string
-	jobs           int
-	took, longest  time.Duration
-	mean           float64 // µs of a script call
-	calls, over    int     // over the longest that is allowed, by the clock
-	excess, waited time.Duration
-	what           string // the beginning of the longest
-}
-
-func (st *stage) meter(s *redistest.Server) *meter {
-	m := &meter{st: st, s: s, raw: st.direct(s), pid: st.ahead(s)}
-	st.command(s, "CONFIG", "SET", "slowlog-log-slower-than", "2000", "slowlog-max-len", "100000")
-	return m
-}
-
-// during measures what one verb does; run answers how many jobs it met.
-func (m *meter) during(verb string, run func() (int, error)) {
-	r := m.aside(verb, run)
-	if r.excess > r.waited {
-		m.st.failf("%s: %d commands over %v, the longest %v; the server waited %v for a processor in all", verb, r.over, longestCommand, r.longest, r.waited)
-	}
-}
-
-// aside measures what is not ours, for comparison: it takes what it takes.
-func (m *meter) aside(verb string, run func() (int, error)) reading {
-	st := m.st
-	for _, words := range [][]string{{"SLOWLOG", "RESET"}, {"CONFIG", "RESETSTAT"}} {
-		st.must(words[0], m.raw.do(words...).Error())
-	}
-	waited, began := m.waited(), time.Now()
-	jobs, err := run()
-	r := reading{verb: verb, jobs: jobs, took: time.Since(began)}
-	st.must(verb, err)
-	r.waited = m.waited() - waited
-	slow, err := m.raw.do("SLOWLOG", "GET", "-1").ToArray()
-	st.must("read the slow log", err)
-	for _, entry := range slow {
-		parts, err := entry.ToArray()
-		st.must("read the slow log", err)
-		words, err := parts[3].AsStrSlice()
-		st.must("read the slow log", err)
-		if words[0] == "SLOWLOG" {
-			continue // the meter's own
-		}
-		usec, err := parts[2].AsInt64()
-		st.must("read the slow log", err)
-		took := time.Duration(usec) * time.Microsecond
-		if took > r.longest {
-			r.longest, r.what = took, strings.Join(words[:min(4, len(words))], " ")
-		}
-		if took > longestCommand {
-			r.over++
-			r.excess += took - longestCommand
-		}
-	}
-	stats, err := m.s.Info("commandstats")
-	st.must("read the command statistics", err)
-	usec := 0
-	for _, name := range []string{"cmdstat_evalsha", "cmdstat_eval"} {
-		var calls, us int
-		_, _ = fmt.Sscanf(stats[name], "calls=%d,usec=%d", &calls, &us) // absent: 0
-		r.calls, usec = r.calls+calls, usec+us
-	}
-	r.mean = float64(usec) / float64(max(r.calls, 1))
-	m.rows = append(m.rows, r)
-	m.write()
-	return r
-}
-
-// waited is how long the server's main thread has waited for a processor since its start.
-func (m *meter) waited() time.Duration {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", m.pid))
-	m.st.must("read what the server has waited", err)
-	fields := strings.Fields(string(text))
-	ns, err := strconv.ParseInt(fields[1], 10, 64)
-	m.st.must("read what the server has waited", err)
-	return time.Duration(ns)
-}
-
-// write writes the table, a file beside the logs.
-func (m *meter) write() {
-	var text strings.Builder
-	for _, r := range m.rows {
-		fmt.Fprintf(&text, "%-40s %8d jobs in %7.2f s; %6d calls of %6.0f µs; the longest command %5.1f ms, %d over 10 ms; the server waited %.1f ms %s\n",
-			r.verb, r.jobs, r.took.Seconds(), r.calls, r.mean, float64(r.longest.Microseconds())/1000, r.over, float64(r.waited.Microseconds())/1000, r.what)
-	}
-	m.st.must("write the table", os.WriteFile(filepath.Join(m.st.dir, "verbs"), []byte(text.String()), 0o600))
-}
-
-// report adds the longest commands to the drill's line.
-func (m *meter) report() {
-	longest := slices.SortedFunc(slices.Values(m.rows), func(a, b reading) int { return cmp.Compare(b.longest, a.longest) })
-	for _, r := range longest[:min(3, len(longest))] {
-		m.st.figure("%s: at most %.1f ms", r.verb, float64(r.longest.Microseconds())/1000)
-	}
 }
 
 // fillText writes rows of a state, and lists them: KEYS base; ARGV state, list (” for lanes), from, to, lanes,

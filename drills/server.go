@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +26,15 @@ func (st *stage) redisIn(dir string, args ...string) *redistest.Server {
 	st.must("start a server", err)
 	st.cleanup(s.Stop)
 	return s
+}
+
+// pidOf is the process of a server.
+func (st *stage) pidOf(s *redistest.Server) int {
+	info, err := s.Info("server")
+	st.must("find the server's process", err)
+	pid, err := strconv.Atoi(info["process_id"])
+	st.must("find the server's process", err)
+	return pid
 }
 
 // proxy stands before a server for the length of the drill.

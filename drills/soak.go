@@ -14,7 +14,7 @@ import (
 )
 
 func soakDrills() []drill {
-	return []drill{{"soak", "every verb again and again, workers stop and die; what is sampled must not grow", soak}}
+	return []drill{{"soak", "every verb again and again, workers stop and die; what is sampled must not grow", soak, together}}
 }
 
 // soakFor is how long the soak lasts.

@@ -89,6 +89,7 @@ func (r role) soak(book logbook) error {
 	if err != nil {
 		return err
 	}
+	book.write(line{What: isUp})
 	if r.Soak.Until == "" {
 		return w.Run(ctx)
 	}
@@ -107,7 +108,6 @@ func (r role) soak(book logbook) error {
 			cancel() // the process ends with it
 		}
 	})
-	book.write(line{What: isUp})
 	err = w.Run(ctx)
 	parts.Wait()
 	if p.heard == 0 {

@@ -19,11 +19,13 @@ import (
 // the seed, servers and processes, and the findings.
 type stage struct {
 	settings
-	ctx   context.Context
-	dir   string
-	log   string
-	rng   *rand.Rand
-	began time.Time
+	run    context.Context // ends when the run is interrupted
+	ctx    context.Context // ends then, or when the drill has taken too long
+	dir    string
+	log    string
+	reader reader // of the log
+	rng    *rand.Rand
+	began  time.Time
 
 	mu       sync.Mutex
 	problems []string
@@ -33,12 +35,13 @@ type stage struct {
 	clients  map[string]*emq.Client
 }
 
-func newStage(name string, s settings) (*stage, error) {
+func newStage(ctx context.Context, name string, s settings) (*stage, error) {
 	dir, err := os.MkdirTemp("", "emq-drill-"+name+"-")
 	if err != nil {
 		return nil, err
 	}
-	st := &stage{settings: s, ctx: context.Background(), dir: dir, log: filepath.Join(dir, "log"), began: time.Now(), clients: make(map[string]*emq.Client)}
+	st := &stage{settings: s, run: ctx, ctx: ctx, dir: dir, log: filepath.Join(dir, "log"), began: time.Now(), clients: make(map[string]*emq.Client)}
+	st.reader.name = st.log
 	h := fnv.New64a()
 	h.Write([]byte(name)) // so that a drill draws the same alone and among others
 	st.rng = rand.New(rand.NewPCG(s.seed, h.Sum64()))
@@ -59,7 +62,7 @@ func (st *stage) longest() time.Duration {
 // play runs a drill and takes everything down that it has started, by process id, also after a failure.
 func (st *stage) play(run func(*stage)) {
 	var cancel context.CancelFunc
-	st.ctx, cancel = context.WithTimeout(st.ctx, st.longest())
+	st.ctx, cancel = context.WithTimeout(st.run, st.longest())
 	defer cancel()
 	defer st.tearDown()
 	defer func() {
@@ -79,19 +82,25 @@ func (st *stage) tearDown() {
 	for i := len(st.cleanups) - 1; i >= 0; i-- {
 		st.cleanups[i]()
 	}
-	if len(st.problems) == 0 && !st.keep {
+	if !st.keeps() {
 		if err := os.RemoveAll(st.dir); err != nil {
 			st.failf("the directory stays: %v", err)
 		}
 	}
 }
 
+// keeps tells whether the logs stay.
+func (st *stage) keeps() bool { return len(st.problems) > 0 || st.keep }
+
 func (st *stage) cleanup(f func()) { st.cleanups = append(st.cleanups, f) }
 
-// failf notes something that does not hold, and goes on.
+// failf notes something that does not hold, and goes on. What an interrupted drill finds is no finding.
 func (st *stage) failf(format string, args ...any) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.run.Err() != nil {
+		return
+	}
 	st.problems = append(st.problems, fmt.Sprintf(format, args...))
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/echomq/emq/internal/redistest"
@@ -13,9 +12,9 @@ import (
 
 func stopDrills() []drill {
 	return []drill{
-		{"sigterm", "SIGTERM again and again to workers under load, whose handlers are slow to end", stopStorm},
-		{"ids", "producers with more clients than there are node numbers, all at once", collidingIDs},
-		{"clocks", "producers whose clocks are hours and a year wrong", wrongClocks},
+		{"sigterm", "SIGTERM again and again to workers under load, whose handlers are slow to end", stopStorm, together},
+		{"ids", "producers with more clients than there are node numbers, all at once", collidingIDs, together},
+		{"clocks", "producers whose clocks are hours and a year wrong", wrongClocks, together},
 	}
 }
 
@@ -40,7 +39,7 @@ func stopStorm(st *stage) {
 		st.sleep(st.between(100*time.Millisecond, 500*time.Millisecond))
 		i := st.rng.IntN(len(workers))
 		told := monotonic()
-		workers[i].signal(syscall.SIGTERM)
+		workers[i].terminate()
 		old := workers[i]
 		workers[i] = st.worker(s.URL(), part)
 		if err := old.exits(20 * time.Second); err != nil {
@@ -49,7 +48,7 @@ func stopStorm(st *stage) {
 		slowest = max(slowest, time.Duration(old.died-told))
 		stops++
 	}
-	producer.signal(syscall.SIGTERM)
+	producer.terminate()
 	st.produced(time.Minute, producer)
 	a.drained(time.Minute)
 	told := monotonic()

@@ -63,16 +63,6 @@ func newSentinel(dir, conf string) (*Server, error) {
 	return s, s.Run()
 }
 
-// FreePort is a port of the loopback interface on which nobody listens now.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
 // Addr is host:port.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port)) }
 

@@ -1,0 +1,18 @@
+package redistest
+
+import "testing"
+
+// A port that is given twice, or is one that clients get, may be somebody else's when its server comes back.
+func TestAPortIsGivenOnceAndIsNoneOfTheClients(t *testing.T) {
+	seen := make(map[int]bool)
+	for range 2000 {
+		port, err := FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen[port] || port < 1024 || port >= 32768 {
+			t.Fatalf("port %d, seen %v", port, seen[port])
+		}
+		seen[port] = true
+	}
+}
