@@ -17,7 +17,7 @@ REVIVE       := $(GO) tool -modfile=tools/go.mod revive
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: redis-server lint generated race drills ## all that must hold: lint, generated files, every test under the race detector, the failure drills
+test: redis-server lint generated race ## all that must hold: lint, generated files, every test under the race detector
 
 lint: fmt vet staticcheck revive tidy ## gofmt, go vet, staticcheck, revive on generated files, go.mod as go mod tidy leaves it
 
