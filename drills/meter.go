@@ -75,7 +75,9 @@ func (m *meter) aside(what string, run func() (int, error)) *reading {
 
 func (m *meter) read(r *reading, run func() (int, error)) {
 	st := m.st
-	st.must("CONFIG", m.raw.do("CONFIG", "RESETSTAT").Error())
+	for _, words := range [][]string{{"SLOWLOG", "RESET"}, {"CONFIG", "RESETSTAT"}} {
+		st.must(words[0], m.log.do(words...).Error())
+	}
 	m.poll()
 	m.slow = nil // of what came before
 	stop := st.every(watchEvery, m.poll)
@@ -123,7 +125,9 @@ func (m *meter) poll() {
 			}
 			m.seen = max(m.seen, c.id)
 			c.from, c.to = m.polled-int64(c.took), monotonic()
-			fresh = append(fresh, c)
+			if !strings.HasPrefix(c.what, "SLOWLOG") { // the meter's own
+				fresh = append(fresh, c)
+			}
 		}
 		if oldest > next && len(slow) == n {
 			continue // there are more
