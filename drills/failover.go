@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"time"
 
@@ -34,6 +35,19 @@ func (st *stage) resumed(queue string, since int64, within time.Duration) time.D
 		return false
 	})
 	return time.Duration(at - since)
+}
+
+// moved waits until each process has run or enqueued something since a moment, at the master of that time.
+func (st *stage) moved(since int64, all ...*process) {
+	st.need("every process has found the new master", 40*time.Second, func() bool {
+		found := make(map[int]bool)
+		for _, l := range st.lines() {
+			if (l.What == begins || l.What == wasAcked) && l.T > since {
+				found[l.PID] = true
+			}
+		}
+		return !slices.ContainsFunc(all, func(p *process) bool { return !found[p.pid()] })
+	})
 }
 
 // load starts two workers and producers for all queues that will outlast the faults.
@@ -215,7 +229,10 @@ func killMaster(st *stage, deaf bool) {
 			slowest = max(slowest, st.resumed(q, back, patience))
 		}
 		if !deaf {
-			s.told(st) // before that the old one would come back as a master, and be given to clients
+			// Before that the old one would come back as a master, and be given to clients, or taken for the one that
+			// they had.
+			s.told(st)
+			st.moved(back, slices.Concat(workers, producers)...)
 			st.must("start the old master again", old.Run())
 			s.whole(st)
 		}
