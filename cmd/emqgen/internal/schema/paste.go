@@ -1,7 +1,9 @@
 package schema
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"go/format"
 	"maps"
@@ -14,31 +16,92 @@ import (
 )
 
 // keepOld is the text to paste for an old version: its struct, as far as a schema can give it back,
-// and the method that the compiler will ask for.
+// those of types which hold themselves and are not what they were, and the method that the compiler will
+// ask for.
 func keepOld(p *model.Package, j *model.Job, version int, s *Schema) []string {
 	name := fmt.Sprintf("%sV%d", j.Name, version)
-	text := fmt.Sprintf("//emq:was %s version=%d\ntype %s %s", j.Name, version, name, goType(typesIn(p, j), s, 0))
+	goNames, copies := typesOf(p, j, name, s)
+	text := fmt.Sprintf("//emq:was %s version=%d\ntype %s %s\n", j.Name, version, name, goType(goNames, unnamed(s), 0))
+	for _, def := range copies {
+		text += fmt.Sprintf("type %s %s\n", goNames[def], goType(goNames, s.Defs[def], 0))
+	}
 	if pretty, err := format.Source([]byte(text)); err == nil { // else it is as readable as it is
 		text = string(pretty)
 	}
-	return append(strings.Split(text, "\n"), fmt.Sprintf("func (%s) Upgrade() (%s, error)", name, j.Name))
+	return append(strings.Split(strings.TrimSuffix(text, "\n"), "\n"), fmt.Sprintf("func (%s) Upgrade() (%s, error)", name, j.Name))
 }
 
-// typesIn are the Go types that names in $defs stand for, as far as the job still has them.
-func typesIn(p *model.Package, j *model.Job) map[string]string {
+// unnamed is a schema, or what its reference stands for: a payload that holds itself is one.
+func unnamed(s *Schema) *Schema { return resolve(s, s) }
+
+// typesOf are the Go types that names in $defs stand for in the old struct of a job: the job's own, as far
+// as they are what they were, and else copies, which are to be declared.
+func typesOf(p *model.Package, j *model.Job, old string, s *Schema) (goNames map[string]string, copies []string) {
 	b := newBuilder(p.Types)
 	b.build(j.Type)
-	defs := map[string]string{}
-	for named, name := range b.names {
-		defs[name] = payload.TypeString(named, p.Types)
+	goNames = map[string]string{}
+	for named, def := range b.names {
+		goNames[def] = payload.TypeString(named, p.Types)
 	}
-	return defs
+	defs := slices.Sorted(maps.Keys(s.Defs))
+	changed := map[string]bool{}
+	for _, def := range defs {
+		changed[def] = b.defs[def] == nil || !same(b.defs[def], s.Defs[def])
+	}
+	self := strings.TrimPrefix(reference(s), "#/$defs/")
+	if self != "" {
+		changed[self] = true // it has another name now
+	}
+	for again := true; again; { // what holds a copy is one
+		again = false
+		for _, def := range defs {
+			if !changed[def] && s.Defs[def].refersTo(func(ref string) bool { return changed[ref] }) {
+				changed[def], again = true, true
+			}
+		}
+	}
+	for _, def := range defs {
+		switch {
+		case def == self:
+			goNames[def] = old
+		case changed[def]:
+			goNames[def] = old + names.Ident(names.Plain(def))
+			copies = append(copies, def)
+		}
+	}
+	return goNames, copies
+}
+
+// same says whether two schemas are written alike.
+func same(a, b *Schema) bool {
+	x, errA := json.Marshal(a)
+	y, errB := json.Marshal(b)
+	return errA == nil && errB == nil && bytes.Equal(x, y)
+}
+
+// refersTo says whether a schema has a reference of which is holds.
+func (s *Schema) refersTo(is func(def string) bool) bool {
+	if s == nil {
+		return false
+	}
+	if ref := strings.TrimPrefix(s.Ref, "#/$defs/"); ref != "" && is(ref) {
+		return true
+	}
+	for _, part := range slices.Concat([]*Schema{s.Items, s.Values}, s.AnyOf, slices.Collect(maps.Values(s.Properties))) {
+		if part.refersTo(is) {
+			return true
+		}
+	}
+	return false
 }
 
 // goType is a Go type that decodes what a schema describes.
 func goType(defs map[string]string, s *Schema, depth int) string {
 	if ref := strings.TrimPrefix(reference(s), "#/$defs/"); ref != "" {
-		return "*" + cmp.Or(defs[ref], ref)
+		if s.Ref == "" { // or null
+			return "*" + cmp.Or(defs[ref], ref)
+		}
+		return cmp.Or(defs[ref], ref)
 	}
 	switch s.kind() {
 	case "string":
