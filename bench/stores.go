@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -81,7 +80,7 @@ func startPostgres(dir string) (*postgresStore, error) {
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort()
+	port, err := redistest.FreePort()
 	if err != nil {
 		return nil, err
 	}
@@ -156,15 +155,6 @@ func mode(path string) os.FileMode {
 		return st.Mode().Perm()
 	}
 	return 0
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func (p *postgresStore) stop() {

@@ -151,8 +151,8 @@ func readSlowCall(entry rueidis.RedisMessage) (c slowCall, err error) {
 	return c, errors.Join(err, failed, unknown)
 }
 
-// judge takes off each slow call what the processors have stood still for. What is left may be over the
-// longest that is allowed by no more than plain commands are slow, that were read for comparison.
+// judge takes off each slow call what the processors have stood still for. What is left may be over the longest
+// that is allowed only where plain commands, that were read for comparison, take as long.
 func (m *meter) judge(control ...*reading) {
 	st := m.st
 	st.sleep(200 * time.Millisecond) // until the watch has written down what was
@@ -192,9 +192,9 @@ func (r *reading) weigh(still stalls) {
 	}
 }
 
-// tooSlow tells whether a verb has a call over the longest that is allowed, by more than plain ones are slow.
+// tooSlow tells whether a verb has a call over the longest that is allowed, and longer than plain ones.
 func (r *reading) tooSlow(plain time.Duration) bool {
-	return !r.aside && r.worst.own > longestCommand+plain
+	return !r.aside && r.worst.own > max(longestCommand, plain)
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

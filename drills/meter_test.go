@@ -21,8 +21,8 @@ func TestACommandIsSlowByWhatNeitherTheProcessorsNorPlainCommandsExplain(t *test
 		fails          bool
 	}{
 		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, fails: true},
-		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, plain: 2 * ms},
-		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, plain: ms, fails: true},
+		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, plain: 12 * ms},
+		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, plain: 9 * ms, fails: true},
 		{took: 17 * ms, from: 990 * ms, to: 1010 * ms, own: 10 * ms}, // the longer of the processors, not their sum
 		{took: 18 * ms, from: 990 * ms, to: 1010 * ms, own: 11 * ms, fails: true},
 		{took: 18 * ms, from: 1990 * ms, to: 2010 * ms},

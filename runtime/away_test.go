@@ -3,6 +3,7 @@ package emq_test
 import (
 	"context"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -193,5 +194,22 @@ func TestFiftyQueuesWithManySlotsTakeFewConnections(t *testing.T) {
 		t.Errorf("%d connections", n)
 	}
 	close(hold)
-	eventually(t, "all complete", func() bool { return s.counts(t, "left").Totals["completed"] == 200 })
+	var producers sync.WaitGroup
+	for g := range 16 { // enqueues and settles at once, which have connections of their own
+		producers.Go(func() {
+			for i := range 100 {
+				if _, err := client.Enqueue(t.Context(), emq.New(left{1000 + 100*g + i})); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	eventually(t, "all complete", func() bool {
+		most = max(most, s.info(t, "clients", "connected_clients:"))
+		return s.counts(t, "left").Totals["completed"] == 1800
+	})
+	producers.Wait()
+	if n := most - before + 1; n < 4 || n > 6 {
+		t.Errorf("%d connections while jobs come and go", n)
+	}
 }

@@ -30,7 +30,7 @@ const (
 // whose answer was lost is sent again and recognised by the server, so a job is enqueued once, unless
 // it has already ended by then: an enqueue with an unknown outcome is at-least-once. Give jobs ids
 // (WithID) or a unique field to repeat a call safely. Give ctx a deadline: at a server that does not answer a
-// call without one takes up to about 50 s. If no connection could be made, the receipts are Refused. ErrFull,
+// call without one takes up to about 50 s, and one whose ctx is cancelled up to 2 s. If no connection could be made, the receipts are Refused. ErrFull,
 // ErrTooLarge, ErrInvalid.
 func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	return c.enqueuer.Enqueue(ctx, jobs...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -136,6 +137,33 @@ func TestAnEnqueueThatFindsNobodyIsRefused(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A call over a connection of its own does not see the end of its context, but ends soon, and says why.
+func TestAnEnqueueAtAFrozenServerEndsSoonAfterItsContext(t *testing.T) {
+	t.Parallel()
+	s := realStore(t)
+	for n := range 3 { // the calls of a queue in use
+		put(t, s.Client, job{n})
+	}
+	if err := s.server.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	began := time.Now()
+	receipts, err := s.Enqueue(ctx, emq.New(job{3}))
+	took := time.Since(began)
+	if receipts[0].Status != emq.Unknown || !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", receipts, err)
+	}
+	if took > 10*time.Second { // 2 s, on a machine that has time
+		t.Errorf("it took %v", took)
+	}
+	if err := s.server.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the server reads what came meanwhile", func() bool { return s.counts(t, "work").Pending == 4 })
 }
 
 func TestAnEnqueueThatWasSentOnceIsUnknownAlsoIfNobodyIsThereLater(t *testing.T) {

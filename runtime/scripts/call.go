@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -36,6 +37,7 @@ type Queue struct {
 	keys wire.Keys
 	// lists holds the KEYS of each script, with the row's place left empty.
 	lists map[string]keyList
+	used  atomic.Int64 // when runDirect was called last, in ns since 1970
 }
 
 type keyList struct {
@@ -47,7 +49,7 @@ type keyList struct {
 
 // Queue names a queue, which must have passed its check. It does no I/O.
 func (s *Server) Queue(name string) *Queue {
-	q := &Queue{s, name, wire.NewKeys(s.prefix, name), make(map[string]keyList, len(s.scripts))}
+	q := &Queue{Server: s, name: name, keys: wire.NewKeys(s.prefix, name), lists: make(map[string]keyList, len(s.scripts))}
 	fixed := fixedKeys()
 	for _, sc := range s.scripts {
 		l := keyList{make([]string, len(sc.keys)), -1, -1, -1}

@@ -15,19 +15,20 @@ import (
 type direct struct {
 	free  chan struct{} // has room for as many calls as connections
 	rests atomic.Int64  // until then, in ns since 1970, calls are shared: the last one failed
-	used  atomic.Int64  // when the last call was made
 	clock func() time.Time
 }
 
 const (
-	directConnections = 4 // two for what is enqueued, two for what is settled
+	// directConnections are as many as a process may have beside the shared one, the one that listens and the one
+	// that waits for work, if it is to have six at most.
+	directConnections = 3
 	// directTimeout bounds such a call, since it does not see that its context is cancelled. What has no
 	// answer by then its caller sends again, over the shared connection. A shorter time would send what a
 	// bad network has only delayed.
 	directTimeout = 2 * time.Second
 	directRest    = 5 * time.Second
-	// directBrisk is how soon calls must follow each other. Nobody watches an idle connection of this kind, so a
-	// call would be written to one whose server is long gone, and it could not be told that nothing was sent.
+	// directBrisk is how soon the calls of a queue must follow each other. Nobody watches an idle connection of this
+	// kind, so a call would be written to one whose server is long gone, and it could not be told that nothing was sent.
 	directBrisk = time.Second
 )
 
@@ -36,26 +37,29 @@ func newDirect() *direct {
 }
 
 // runDirect is run, over a connection of the call's own if one is free.
-func (s *Server) runDirect(ctx context.Context, c call) rueidis.RedisResult {
-	now := s.direct.clock().UnixNano()
-	if before := s.direct.used.Swap(now); now-before > int64(directBrisk) || now < s.direct.rests.Load() {
-		return s.run(ctx, c)
+func (q *Queue) runDirect(ctx context.Context, c call) rueidis.RedisResult {
+	now := q.direct.clock().UnixNano()
+	if before := q.used.Swap(now); now-before > int64(directBrisk) || now < q.direct.rests.Load() {
+		return q.run(ctx, c)
 	}
 	select {
-	case s.direct.free <- struct{}{}:
-		defer func() { <-s.direct.free }()
+	case q.direct.free <- struct{}{}:
+		defer func() { <-q.direct.free }()
 	default:
-		return s.run(ctx, c)
+		return q.run(ctx, c)
 	}
 	own, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
-	res := s.client.Do(own, s.buildDirect(c))
-	err := res.Error()
-	if isNoScript(err) || IsPassing(err) {
-		return s.run(ctx, c)
+	res := q.client.Do(own, q.buildDirect(c))
+	if err := res.Error(); isNoScript(err) || IsPassing(err) {
+		return q.run(ctx, c)
 	}
-	if _, answered := rueidis.IsRedisErr(err); err != nil && !answered {
-		s.direct.rests.Store(now + int64(directRest))
+	if res.NonRedisError() == nil {
+		return res
+	}
+	q.direct.rests.Store(now + int64(directRest))
+	if err := ctx.Err(); err != nil { // the caller's own end, which was not seen meanwhile
+		return rueidis.NewErrorResult(err)
 	}
 	return res
 }

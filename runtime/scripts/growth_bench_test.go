@@ -96,7 +96,7 @@ func (s *tenants) lapse(n int) {
 	if err != nil || len(got.Jobs) != n {
 		s.t.Fatal(fmt.Errorf("%d claimed: %w", len(got.Jobs), err))
 	}
-	time.Sleep(5 * time.Millisecond)
+	time.Sleep(5 * time.Millisecond) // the leases, which the clock of the server ends
 }
 
 // endGrace lets the queue have been pumped for so long that a reap gives nobody time to come back.

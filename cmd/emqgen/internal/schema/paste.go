@@ -144,6 +144,30 @@ func stringType(s *Schema) string {
 	return "string"
 }
 
+// stringOption is the Go type of a field that is written as text by the option string of its tag.
+func stringOption(s *Schema) (typ string, ok bool) {
+	if s.kind() != "string" || s.GoType != "" || s.Encoding != "" {
+		return "", false
+	}
+	base, null := strings.CutSuffix(s.Format, "-null")
+	switch base {
+	case "", "date-time":
+		return "", false
+	case "boolean":
+		typ = "bool"
+	case "float":
+		typ = "float32"
+	case "double":
+		typ = "float64"
+	default: // string, or a format of whole numbers, which are Go's names
+		typ = base
+	}
+	if null {
+		typ = "*" + typ
+	}
+	return typ, true
+}
+
 // shortType is pkg.Type without the path before it.
 func shortType(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
 
@@ -159,7 +183,13 @@ func structType(defs map[string]string, s *Schema, depth int) string {
 		if !slices.Contains(s.Required, name) {
 			tag += ",omitempty"
 		}
-		fmt.Fprintf(&b, "%s%s %s `json:%q`\n", indent, fieldName(name), goType(defs, s.Properties[name], depth+1), tag)
+		typ, asString := stringOption(s.Properties[name])
+		if asString {
+			tag += ",string"
+		} else {
+			typ = goType(defs, s.Properties[name], depth+1)
+		}
+		fmt.Fprintf(&b, "%s%s %s `json:%q`\n", indent, fieldName(name), typ, tag)
 	}
 	b.WriteString(strings.Repeat("\t", depth) + "}")
 	return b.String()
