@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/echomq/emq/internal/redistest"
 )
 
 // listed remembers which commands went over a connection of their own.
@@ -27,7 +29,7 @@ func (l *listed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRes
 
 func TestCallsInQuickSuccessionHaveAConnectionOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	s := tenantsOn(t, onRedis(t, ownLibrary(t)))
+	s := tenantsOn(t, newTarget(t, redistest.Start(t).Addr(), 0, ownLibrary(t))) // whose cache of scripts nobody else fills or empties
 	client := &listed{Client: s.client}
 	server := &Server{client: client, prefix: s.queue.prefix, scripts: s.queue.scripts, direct: newDirect()}
 	queue := server.Queue(s.queue.name)
