@@ -20,8 +20,7 @@ type Cluster struct{ Nodes []*Node }
 // Node is one server of a cluster.
 type Node struct {
 	*Server
-	ID  string
-	bus int
+	ID string
 }
 
 // ClusterTimeout is after how long without an answer a node is taken for dead.
@@ -62,39 +61,20 @@ func (c *Cluster) start(dir string, n int, args []string) error {
 		if err := os.Mkdir(own, 0o700); err != nil {
 			return err
 		}
-		node, err := newNode(own, args)
+		s, err := New(own, append([]string{
+			"--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0",
+			"--cluster-node-timeout", strconv.FormatInt(ClusterTimeout.Milliseconds(), 10), "--cluster-replica-validity-factor", "0",
+		}, args...)...)
 		if err != nil {
 			return err
 		}
+		node := &Node{Server: s}
 		c.Nodes = append(c.Nodes, node)
 		if node.ID, err = node.Bulk("CLUSTER", "MYID"); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// newNode starts a server with a second port, for the cluster's bus, which somebody else may take meanwhile.
-func newNode(dir string, args []string) (*Node, error) {
-	var failed error
-	for range 5 {
-		bus, err := FreePort()
-		if err != nil {
-			return nil, err
-		}
-		s, err := New(dir, append([]string{
-			"--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus), "--repl-diskless-sync-delay", "0",
-			"--cluster-node-timeout", strconv.FormatInt(ClusterTimeout.Milliseconds(), 10), "--cluster-replica-validity-factor", "0",
-		}, args...)...)
-		if err == nil {
-			return &Node{Server: s, bus: bus}, nil
-		}
-		failed = err
-		if !strings.Contains(err.Error(), "Address already in use") {
-			break
-		}
-	}
-	return nil, failed
 }
 
 func (c *Cluster) join(masters int) error {

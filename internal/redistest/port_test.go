@@ -1,6 +1,9 @@
 package redistest
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+)
 
 // A port that is given twice, or is one that clients get, may be somebody else's when its server comes back.
 func TestAPortIsGivenOnceAndIsNoneOfTheClients(t *testing.T) {
@@ -14,5 +17,13 @@ func TestAPortIsGivenOnceAndIsNoneOfTheClients(t *testing.T) {
 			t.Fatalf("port %d, seen %v", port, seen[port])
 		}
 		seen[port] = true
+	}
+}
+
+func TestABusHasAPortOfItsOwn(t *testing.T) {
+	s := Start(t, "--cluster-enabled", "yes")
+	got, err := s.List("CONFIG", "GET", "cluster-port")
+	if err != nil || len(got) != 2 || got[1] != strconv.Itoa(s.bus) || s.bus == 0 || s.bus == s.Port {
+		t.Fatalf("%v, not %d: %v", got, s.bus, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ type Server struct {
 	Dir  string
 
 	args []string
+	bus  int    // the port of a cluster's bus
 	conf string // of a sentinel
 
 	mu     sync.Mutex
@@ -45,12 +47,33 @@ func Start(t testing.TB, args ...string) *Server {
 
 // New starts a server with its files in dir. The caller stops it.
 func New(dir string, args ...string) (*Server, error) {
-	port, err := FreePort()
-	if err != nil {
-		return nil, err
+	for try := 1; ; try++ {
+		s := &Server{Dir: dir, args: args}
+		err := s.takePorts()
+		if err == nil {
+			err = s.Run()
+		}
+		// a program beside this one may have been quicker to take a port
+		if err == nil || try == 5 || !strings.Contains(err.Error(), "Address already in use") {
+			return s, err
+		}
 	}
-	s := &Server{Port: port, Dir: dir, args: args}
-	return s, s.Run()
+}
+
+// takePorts chooses the ports. The bus of a cluster has one too, which is 10000 more if nobody says otherwise:
+// one that the system gives to clients, as likely as not.
+func (s *Server) takePorts() (err error) {
+	if s.Port, err = FreePort(); err != nil {
+		return err
+	}
+	if !slices.Contains(s.args, "--cluster-enabled") {
+		return nil
+	}
+	if s.bus, err = FreePort(); err != nil {
+		return err
+	}
+	s.args = append(slices.Clip(s.args), "--cluster-port", strconv.Itoa(s.bus))
+	return nil
 }
 
 // newSentinel starts a sentinel with a configuration file, which it rewrites.
