@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -177,26 +176,13 @@ func (e elsewhere) EmqSpec() emq.Spec[elsewhere] {
 	return emq.Spec[elsewhere]{Queue: e.Queue, Kind: "elsewhere", Attempts: 1, Timeout: time.Minute}
 }
 
-// cluster starts a cluster of two nodes.
-func cluster(t *testing.T) []*redistest.Server {
+// cluster starts a cluster of two nodes, which a stall of the machine does not take apart.
+func cluster(t *testing.T) []*redistest.Node {
 	t.Helper()
-	nodes := []*redistest.Server{redistest.Start(t, "--cluster-enabled", "yes"), redistest.Start(t, "--cluster-enabled", "yes")}
-	command := func(n *redistest.Server, words ...string) {
-		t.Helper()
-		if _, err := n.Command(words...); err != nil {
-			t.Fatal(words, err)
-		}
+	c, err := redistest.NewCluster(t.TempDir(), 2, false, "--cluster-node-timeout", "60000")
+	if err != nil {
+		t.Fatal(err)
 	}
-	command(nodes[0], "CLUSTER", "ADDSLOTSRANGE", "0", "8191")
-	command(nodes[1], "CLUSTER", "SET-CONFIG-EPOCH", "2")
-	command(nodes[1], "CLUSTER", "ADDSLOTSRANGE", "8192", "16383")
-	command(nodes[0], "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(nodes[1].Port))
-	for _, n := range nodes {
-		raw := outside(t, n.URL())
-		eventually(t, "the cluster serves", func() bool {
-			info, err := raw.Do(t.Context(), raw.B().Arbitrary("CLUSTER", "INFO").Build()).ToString()
-			return err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_size:2")
-		})
-	}
-	return nodes
+	t.Cleanup(c.Stop)
+	return c.Nodes
 }
