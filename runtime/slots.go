@@ -4,7 +4,8 @@ import "sync"
 
 // slots are the jobs that a process may run at once. While they are short, each free one goes to the queue
 // whose turn it is: by virtual time, which moves on by 1/weight for each slot that a queue got, or with
-// strict order to the highest weight. Only queues that want one take part.
+// strict order to the highest weight. Only queues that want one take part. The shards of one queue share its
+// portion.
 type slots struct {
 	limit  int
 	strict bool
@@ -15,12 +16,21 @@ type slots struct {
 	shares []*share
 }
 
-// share is one queue's part in the slots. Its fields are the slots' to guard.
-type share struct {
+// portion is one queue's part in the slots, over all its shards. Its fields are the slots' to guard.
+type portion struct {
 	limit  int // of the queue's own
 	weight int
-	used   int
-	at     float64 // virtual time of its next slot
+	shards int
+	taken  int
+	next   float64 // virtual time of its next slot
+	served float64 // the turn of the shard that was served last
+}
+
+// share is what one shard of a queue has of its portion.
+type share struct {
+	*portion
+	used int
+	at   float64 // its turn among the shards of the queue: how many slots it has had
 	// wants is set while the queue may have work: it waits for a slot, or its claim is under way and the
 	// one before found as much as it asked for. For so long nobody takes a slot whose turn is this one's.
 	wants bool
@@ -29,7 +39,13 @@ type share struct {
 }
 
 func (s *slots) share(limit, weight int) *share {
-	sh := &share{limit: min(limit, s.limit), weight: max(weight, 1), turn: make(chan struct{}, 1)}
+	return s.join(&portion{limit: min(limit, s.limit), weight: max(weight, 1)})
+}
+
+// join adds a shard to a queue's portion.
+func (s *slots) join(p *portion) *share {
+	p.shards++
+	sh := &share{portion: p, turn: make(chan struct{}, 1)}
 	sh.wants = true // nobody knows yet: the first slots are shared by all
 	s.shares = append(s.shares, sh)
 	return sh
@@ -41,29 +57,58 @@ func (s *slots) take(sh *share, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !sh.wants { // it comes back, and has no claim to the time that it was away
-		sh.wants, sh.at = true, max(sh.at, s.at)
+		if !s.wanted(sh.portion) {
+			sh.next = max(sh.next, s.at)
+		}
+		sh.wants, sh.at = true, max(sh.at, sh.served)
 	}
-	rival := s.first(sh)
 	n := 0
-	for n < most && s.used < s.limit && sh.used < sh.limit && (rival == nil || !s.before(rival, sh)) {
+	for n < most && s.used < s.limit && sh.taken < sh.limit && s.mayTake(sh, n) {
 		n++
-		sh.used++
-		s.used++
-		s.at = max(s.at, sh.at)
-		sh.at += 1 / float64(sh.weight)
+		s.count(sh, 1)
+		s.at = max(s.at, sh.next)
+		sh.served = max(sh.served, sh.at)
+		sh.next += 1 / float64(sh.weight)
+		sh.at++
 	}
 	sh.waits = n == 0
 	s.signal()
 	return n
 }
 
+// mayTake tells whether it is the share's turn, which has just taken n slots. Shards of one queue take turns by
+// the fair part of its slots, not by single ones: else a claim would be a call for one job.
+func (s *slots) mayTake(sh *share, n int) bool {
+	rival := s.first(sh)
+	if rival == nil || !s.before(rival, sh) {
+		return true
+	}
+	return rival.portion == sh.portion && n > 0 && n < sh.limit/sh.shards
+}
+
+// wanted tells whether any shard of a queue wants slots.
+func (s *slots) wanted(p *portion) bool {
+	for _, sh := range s.shares {
+		if sh.portion == p && sh.wants {
+			return true
+		}
+	}
+	return false
+}
+
+// count books n slots, or gives back -n.
+func (s *slots) count(sh *share, n int) {
+	s.used += n
+	sh.taken += n
+	sh.used += n
+}
+
 // takeFree takes free slots without a turn, for one who asks for all queues in turn.
 func (s *slots) takeFree(sh *share, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(most, s.limit-s.used, sh.limit-sh.used)
-	s.used += n
-	sh.used += n
+	n := min(most, s.limit-s.used, sh.limit-sh.taken)
+	s.count(sh, n)
 	return n
 }
 
@@ -71,8 +116,7 @@ func (s *slots) takeFree(sh *share, most int) int {
 func (s *slots) free(sh *share, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used -= n
-	sh.used -= n
+	s.count(sh, -n)
 	s.signal()
 }
 
@@ -80,9 +124,9 @@ func (s *slots) free(sh *share, n int) {
 func (s *slots) unused(sh *share, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.used -= n
-	sh.used -= n
-	sh.at -= float64(n) / float64(sh.weight)
+	s.count(sh, -n)
+	sh.next -= float64(n) / float64(sh.weight)
+	sh.at -= float64(n)
 	s.signal()
 }
 
@@ -99,6 +143,9 @@ func (s *slots) before(a, b *share) bool {
 	if s.strict && a.weight != b.weight {
 		return a.weight > b.weight
 	}
+	if a.portion != b.portion {
+		return a.next < b.next
+	}
 	return a.at < b.at
 }
 
@@ -106,7 +153,7 @@ func (s *slots) before(a, b *share) bool {
 // equal ones one that waits.
 func (s *slots) first(beside *share) (first *share) {
 	for _, sh := range s.shares {
-		if sh == beside || !sh.wants || sh.used >= sh.limit {
+		if sh == beside || !sh.wants || sh.taken >= sh.limit {
 			continue
 		}
 		if first == nil || s.before(sh, first) || sh.waits && !first.waits && !s.before(first, sh) {

@@ -13,7 +13,10 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &slots{limit: rapid.IntRange(1, 6).Draw(t, "slots"), strict: rapid.Bool().Draw(t, "strict")}
 		for range rapid.IntRange(1, 4).Draw(t, "queues") {
-			s.share(rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "weight"))
+			sh := s.share(rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "weight"))
+			for range rapid.IntRange(0, 3).Draw(t, "further shards") {
+				s.join(sh.portion)
+			}
 		}
 		running := make(map[*share]int) // slots of jobs, and of a claim that is under way
 		claiming := make(map[*share]int)
@@ -56,11 +59,17 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				sum := 0
+				sum, taken := 0, make(map[*portion]int)
 				for _, sh := range s.shares {
 					sum += sh.used
+					taken[sh.portion] += sh.used
 					if sh.used != running[sh]+claiming[sh] || sh.used > sh.limit {
 						t.Fatalf("%+v: %d run, %d are claimed for", sh, running[sh], claiming[sh])
+					}
+				}
+				for p, n := range taken {
+					if n != p.taken || n > p.limit {
+						t.Fatalf("a queue of at most %d has %d slots, and books %d", p.limit, n, p.taken)
 					}
 				}
 				if sum != s.used || s.used > s.limit {
@@ -120,5 +129,35 @@ func TestShortSlotsAreSharedByWeight(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A queue with many shards gets no more than its share beside one without, and its shards get the same.
+func TestShardsShareTheSlotsOfTheirQueue(t *testing.T) {
+	t.Parallel()
+	s := &slots{limit: 8}
+	s.share(8, 1)
+	spread := s.share(8, 1)
+	s.join(spread.portion)
+	s.join(spread.portion)
+	got := make([]int, len(s.shares))
+	var held []*share // in the order in which their jobs end
+	for step, total := 0, 0; total < 6000; step++ {
+		i := step % len(s.shares)
+		n := s.take(s.shares[i], 4)
+		got[i] += n
+		total += n
+		for range n {
+			held = append(held, s.shares[i])
+		}
+		if len(held) > 0 {
+			s.free(held[0], 1)
+			held = held[1:]
+		}
+	}
+	for i, want := range []int{3000, 1000, 1000, 1000} {
+		if d := got[i] - want; d < -30 || d > 30 {
+			t.Errorf("the queue without shards and the three shards got %v", got)
+		}
 	}
 }

@@ -4,10 +4,10 @@ package wire
 // any of them is legal on a cluster.
 type Keys struct{ base string }
 
-// NewKeys names the keys of a queue under a deployment prefix; the empty prefix is none.
-// Both names must have passed their checks.
-func NewKeys(prefix, queue string) Keys {
-	return Keys{withPrefix(prefix, "emq:{"+queue+"}:")}
+// NewKeys names the keys of a queue, or of one shard by its Tag, under a deployment prefix; the empty prefix is
+// none. Both names must have passed their checks.
+func NewKeys(prefix, tag string) Keys {
+	return Keys{withPrefix(prefix, "emq:{"+tag+"}:")}
 }
 
 // VersionKey is the key of the version fence of a deployment.

@@ -30,10 +30,11 @@ func NewServer(client rueidis.Client, prefix string) (*Server, error) {
 	return &Server{client: client, prefix: prefix, scripts: scripts, direct: newDirect()}, nil
 }
 
-// Queue calls scripts on one queue. It is safe for concurrent use.
+// Queue calls scripts on one queue, or on one shard of it. It is safe for concurrent use.
 type Queue struct {
 	*Server
 	name string
+	tag  string
 	keys wire.Keys
 	// lists holds the KEYS of each script, with the row's place left empty.
 	lists map[string]keyList
@@ -48,8 +49,12 @@ type keyList struct {
 }
 
 // Queue names a queue, which must have passed its check. It does no I/O.
-func (s *Server) Queue(name string) *Queue {
-	q := &Queue{Server: s, name: name, keys: wire.NewKeys(s.prefix, name), lists: make(map[string]keyList, len(s.scripts))}
+func (s *Server) Queue(name string) *Queue { return s.Shard(name, 0) }
+
+// Shard names one shard of a queue. It does no I/O.
+func (s *Server) Shard(name string, shard int) *Queue {
+	tag := wire.Tag(name, shard)
+	q := &Queue{Server: s, name: name, tag: tag, keys: wire.NewKeys(s.prefix, tag), lists: make(map[string]keyList, len(s.scripts))}
 	fixed := fixedKeys()
 	for _, sc := range s.scripts {
 		l := keyList{make([]string, len(sc.keys)), -1, -1, -1}
@@ -72,6 +77,9 @@ func (s *Server) Queue(name string) *Queue {
 
 // Name is the queue's name.
 func (q *Queue) Name() string { return q.name }
+
+// Tag is the queue's name, or that of one of its further shards.
+func (q *Queue) Tag() string { return q.tag }
 
 // WakeKey is the list on which parked workers wait.
 func (q *Queue) WakeKey() string { return q.keys.Fixed("wake") }
