@@ -180,20 +180,23 @@ func freeze(st *stage) {
 	part := workRole{Lease: lease, Concurrency: 20}
 	frozen := st.worker(s.URL(), part)
 	jobs := make([]emq.Job, st.size(10, 200))
+	const each = 10
+	gate := func(round int) string { return filepath.Join(st.dir, fmt.Sprint("gate", round)) }
 	for i := range jobs {
-		// its handler ends while its process is frozen, as far as the clock goes
-		jobs[i] = emq.New(kept{N: i, For: st.between(300*time.Millisecond, 900*time.Millisecond)})
+		// its handler may end as soon as its process is frozen, and does when that thaws
+		jobs[i] = emq.New(kept{N: i, Do: atGate, Gate: gate(i / each)})
 	}
 	second := make([]*process, 0, 1)
 	rounds := 0
 	next := 0
-	for batch := range slices.Chunk(jobs, 10) {
+	for batch := range slices.Chunk(jobs, each) {
 		want := st.count(nil, begins) + len(batch)
 		st.put(s.URL(), keeps, next, batch...)
 		next += len(batch)
-		rounds++
 		st.need("the jobs run", 20*time.Second, func() bool { return st.count(nil, begins) >= want })
 		frozen.freeze()
+		st.open(gate(rounds))
+		rounds++
 		if len(second) == 0 {
 			second = append(second, st.worker(s.URL(), part))
 		}

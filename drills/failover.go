@@ -22,7 +22,8 @@ func clusterDrills() []drill {
 	}
 }
 
-// resumed waits until a queue is consumed again, and answers how long that took from a moment on.
+// resumed waits until a queue is consumed again, and answers how long that took from a moment on. It may take no
+// longer than within, also when that is found out later.
 func (st *stage) resumed(queue string, since int64, within time.Duration) time.Duration {
 	var at int64
 	st.reached(fmt.Sprintf("%s is consumed again", queue), within, func() bool {
@@ -34,7 +35,11 @@ func (st *stage) resumed(queue string, since int64, within time.Duration) time.D
 		}
 		return false
 	})
-	return time.Duration(at - since)
+	took := time.Duration(at - since)
+	if since > 0 && took > within {
+		st.failf("%s was consumed again only after %v; at most %v is right", queue, took, within)
+	}
+	return took
 }
 
 // moved waits until each process has run or enqueued something since a moment, at the master of that time.
@@ -256,6 +261,9 @@ func sentinelMove(st *stage, minReplicas string) {
 		st.need("another node is the master", 30*time.Second, func() bool { m := s.master(); return m != nil && m != old })
 		back := monotonic()
 		s.whole(st)
+		if minReplicas != "0" {
+			back = monotonic() // before, the new master took no writes
+		}
 		a.forgot = append(a.forgot, window{ordered - int64(asynchronous), monotonic()})
 		for _, q := range allQueues() {
 			slowest = max(slowest, st.resumed(q, back, 5*time.Second))

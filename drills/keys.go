@@ -22,11 +22,13 @@ func deletedRows(st *stage) {
 	a := st.audit(s.URL(), lease)
 	a.lostByHand = make(map[string]bool)
 	workers := st.workers(2, s.URL(), workRole{Lease: lease, Concurrency: 5})
-	producer := st.producer(s.URL(), produceRole{Count: plenty, Batch: 12, Pause: 120 * time.Millisecond, Longest: 150 * time.Millisecond})
+	// each batch is of more jobs than there are slots, so that some wait, however slow the machine is
+	producer := st.producer(s.URL(), produceRole{Count: plenty, Batch: 60, Pause: 600 * time.Millisecond, Longest: 150 * time.Millisecond})
 	raw := st.direct(s)
 	deleted := map[string]int{}
-	deadline := time.Now().Add(time.Duration(st.size(5, 120)) * time.Second)
-	for time.Now().Before(deadline) {
+	began, length := time.Now(), time.Duration(st.size(5, 120))*time.Second
+	met := func() bool { return deleted["pending"] > 0 && deleted["active"] > 0 }
+	for time.Since(began) < length || !met() && time.Since(began) < length+30*time.Second {
 		st.sleep(20 * time.Millisecond)
 		queue := allQueues()[st.rng.IntN(3)]
 		base := "emq:{" + queue + "}:"
@@ -54,7 +56,7 @@ func deletedRows(st *stage) {
 		}
 	}
 	st.figure("deleted %v; %d orphans met, %d left for Audit", deleted, a.total("orphan"), report.Dropped)
-	if deleted["pending"] == 0 || deleted["active"] == 0 {
+	if !met() {
 		st.failf("no row of a waiting or running job was met: the drill proves nothing")
 	}
 }
@@ -123,7 +125,7 @@ func lostTokens(st *stage) {
 		})
 	}
 	var waits []time.Duration
-	for n := range st.size(8, 200) {
+	for n := 0; n < st.size(8, 200) || stolen.Load() == 0 && n < 200; n++ { // whom the server serves first is chance
 		sent := monotonic()
 		st.put(s.URL(), keeps, n, emq.New(kept{N: n}))
 		waits = append(waits, st.resumed(keeps, sent, 10*time.Second))

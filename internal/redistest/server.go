@@ -4,6 +4,7 @@ package redistest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,13 @@ import (
 	"time"
 )
 
-// Server is one redis-server process.
+// ProgramVariable names the server program, where it is not the redis-server in the PATH: another version, or
+// valkey-server.
+const ProgramVariable = "EMQ_TEST_SERVER"
+
+func program() string { return cmp.Or(os.Getenv(ProgramVariable), "redis-server") }
+
+// Server is one process of a server.
 type Server struct {
 	Port int
 	Dir  string
@@ -102,11 +109,11 @@ func (s *Server) Run() error {
 		args = append(args, "--save", "", "--enable-debug-command", "yes")
 	}
 	args = append(args, s.args...)
-	cmd := exec.Command("redis-server", args...)
+	cmd := exec.Command(program(), args...)
 	// it dies with the program that started it, also when that is killed
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("redis-server does not start (Debian: apt-get install redis-server): %w", err)
+		return fmt.Errorf("%s does not start (Debian: apt-get install redis-server; %s names another program): %w", program(), ProgramVariable, err)
 	}
 	exited := make(chan struct{})
 	go func() {
@@ -124,10 +131,10 @@ func (s *Server) Run() error {
 		}
 		select {
 		case <-exited:
-			return fmt.Errorf("redis-server ended at once: %s", s.logTail())
+			return fmt.Errorf("%s ended at once: %s", program(), s.logTail())
 		case <-ctx.Done():
 			s.Stop()
-			return errors.New("redis-server does not answer: " + s.logTail())
+			return fmt.Errorf("%s does not answer: %s", program(), s.logTail())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
