@@ -18,8 +18,10 @@ type AuditOptions struct {
 	Progress func(AuditReport)
 }
 
-// AuditReport says what Audit has found, and mended unless it was a dry run. All but the first two are 0 for
-// a queue that only emq has written to, on a server that has lost nothing.
+// AuditReport says what Audit has found, and mended unless it was a dry run: the same for the same damage. One
+// damage may count in several places: the place of a lane depends on its jobs and slots, so it is wrong while
+// some of them are lost. All but the first two are 0 for a queue that only emq has written to, on a server
+// that has lost nothing.
 type AuditReport struct {
 	Rows    int // rows of jobs that were looked at
 	Members int // members of lists that were looked at
@@ -41,10 +43,12 @@ type AuditReport struct {
 // Audit compares the rows of a queue with its lists, and mends what somebody has changed by hand, or the
 // server has lost. It may run beside workers: everything is looked at and mended in one script, so it never
 // meets a job that is on its way. It goes through all keys of the server in bounded steps, which may take
-// long, and time from others, on a large one that is shared. Keys that come or go meanwhile may be missed, or
-// counted twice. ErrInvalid: a negative lease. Progress, if there is one, is called after each part, in this goroutine.
+// long, and time from others, on a large one that is shared: once to look, and if there is something to mend
+// once more. Keys that come or go meanwhile may be missed, or counted twice. With an error the report says
+// what was found until then, of which some may not be mended. ErrInvalid: a negative lease. Progress, if
+// there is one, is called after each part that was looked at, in this goroutine.
 func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
-	a := audit{q: q.q, o: o}
+	a := audit{q: q.q, o: o, look: true}
 	if err := q.usable(); err != nil {
 		return a.AuditReport, err
 	}
@@ -54,16 +58,24 @@ func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) 
 	if o.Lease == 0 {
 		a.o.Lease = defaultLease
 	}
-	if err := a.all(ctx); err != nil {
-		return a.AuditReport, q.broken(ctx, "audit", a.Rows, err)
+	// Mending one thing puts others right that depend on it, so all is counted before anything is mended.
+	err := a.all(ctx)
+	found := a.AuditReport
+	if err == nil && !o.DryRun && found != (AuditReport{Rows: found.Rows, Members: found.Members, Foreign: found.Foreign}) {
+		a.look, a.o.Progress = false, nil
+		err = a.all(ctx)
 	}
-	return a.AuditReport, nil
+	if err != nil {
+		return found, q.broken(ctx, "audit", found.Rows, err)
+	}
+	return found, nil
 }
 
 // audit is one call of Audit.
 type audit struct {
-	q *scripts.Queue
-	o AuditOptions
+	q    *scripts.Queue
+	o    AuditOptions
+	look bool // mend nothing
 	AuditReport
 }
 
@@ -80,14 +92,14 @@ func (a *audit) all(ctx context.Context) error {
 		return err
 	}
 	for cursor, more := "0", true; more; {
-		n, next, err := a.q.AuditRing(ctx, a.o.DryRun, cursor)
+		n, next, err := a.q.AuditRing(ctx, a.look, cursor)
 		if err != nil {
 			return err
 		}
 		a.Lanes += n
 		cursor, more = next, next != "0"
 	}
-	laned, err := a.q.AuditLaned(ctx, a.o.DryRun)
+	laned, err := a.q.AuditLaned(ctx, a.look)
 	a.Laned = laned
 	a.tell()
 	return err
@@ -102,7 +114,7 @@ func (a *audit) tell() {
 // list drops the members of a list that have no such job.
 func (a *audit) list(ctx context.Context, list, lane string) error {
 	for cursor, more := "0", true; more; {
-		looked, dropped, next, err := a.q.AuditMembers(ctx, a.o.DryRun, list, lane, cursor)
+		looked, dropped, next, err := a.q.AuditMembers(ctx, a.look, list, lane, cursor)
 		if err != nil {
 			return err
 		}
@@ -120,7 +132,7 @@ func (a *audit) list(ctx context.Context, list, lane string) error {
 func (a *audit) keys(ctx context.Context, keys []string) error {
 	found := a.q.Sort(keys)
 	for ids := range slices.Chunk(found.Rows, auditBatch) {
-		r, err := a.q.AuditRows(ctx, a.o.DryRun, a.o.Lease, ids)
+		r, err := a.q.AuditRows(ctx, a.look, a.o.Lease, ids)
 		if err != nil {
 			return err
 		}
@@ -134,14 +146,14 @@ func (a *audit) keys(ctx context.Context, keys []string) error {
 		a.Foreign += r.Foreign
 	}
 	for uniques := range slices.Chunk(found.Uniques, auditBatch) {
-		n, err := a.q.AuditUnique(ctx, a.o.DryRun, uniques)
+		n, err := a.q.AuditUnique(ctx, a.look, uniques)
 		if err != nil {
 			return err
 		}
 		a.Unique += n
 	}
 	for pairs := range slices.Chunk(found.Subkeys, auditBatch) {
-		n, err := a.q.AuditSubkeys(ctx, a.o.DryRun, pairs)
+		n, err := a.q.AuditSubkeys(ctx, a.look, pairs)
 		if err != nil {
 			return err
 		}
@@ -158,7 +170,7 @@ func (a *audit) keys(ctx context.Context, keys []string) error {
 		}
 	}
 	for lanes := range slices.Chunk(found.Waiting, auditBatch) {
-		n, err := a.q.AuditLanes(ctx, a.o.DryRun, lanes)
+		n, err := a.q.AuditLanes(ctx, a.look, lanes)
 		if err != nil {
 			return err
 		}
