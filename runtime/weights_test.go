@@ -117,6 +117,9 @@ func TestWeightsThatMakeNoSenseAreRefused(t *testing.T) {
 	}{
 		{emq.WorkerConfig{Queues: queues{"left": {Weight: -1}}}, `the Weight of queue "left" is negative: -1`},
 		{emq.WorkerConfig{Queues: queues{"nowhere": {Weight: 2}}}, `Queues names "nowhere", which is not bound`},
+		{emq.WorkerConfig{Queues: queues{"left": {Weight: 1 << 40}}}, `the Weight of queue "left" is 1099511627776, at most 1000000`},
+		{emq.WorkerConfig{Queues: queues{"left": {Weight: 1_000_001}}}, "at most 1000000"},
+		{emq.WorkerConfig{Only: []string{"left", "right", "left"}}, `Only names "left" twice`},
 		{emq.WorkerConfig{Strict: true}, "Strict, but all queues have the same weight"},
 		{emq.WorkerConfig{Strict: true, Queues: queues{"left": {Weight: 3}, "right": {Weight: 3}}}, "Strict, but all queues have the same weight"},
 		{emq.WorkerConfig{Strict: true, Queues: queues{"left": {Weight: 1}}}, "Strict, but all queues have the same weight"},
@@ -126,7 +129,7 @@ func TestWeightsThatMakeNoSenseAreRefused(t *testing.T) {
 		}
 	}
 	for _, cfg := range []emq.WorkerConfig{
-		{Queues: queues{"left": {Weight: 5000}}},
+		{Queues: queues{"left": {Weight: 1_000_000}}},
 		{Strict: true, Queues: queues{"left": {Weight: 2}}},
 		{Strict: true, Queues: queues{"left": {Weight: 2}}, Only: []string{"right"}}, // one binary, many deployments
 	} {

@@ -21,7 +21,9 @@ import (
 type WorkerConfig struct {
 	Concurrency int                    // jobs that run at once in this process, over all queues; 10 by default
 	Queues      map[string]QueueConfig // limits and weights of single queues
-	Only        []string               // serve only these of the bound queues; none: all
+	// Only serves these of the bound queues, each named once; none: all. What Queues says of the others has no
+	// effect, so that one configuration does for all deployments of a program.
+	Only []string
 	// Strict gives free slots to the queue of the highest weight that has work, and to others only what it
 	// leaves; queues of equal weight take turns. It needs two weights that differ.
 	Strict bool
@@ -49,7 +51,8 @@ type WorkerConfig struct {
 type QueueConfig struct {
 	Concurrency int // jobs of this queue that run at once in this process; the worker's by default
 	// Weight is the queue's share of the slots while they are short: of two queues that have work, one of
-	// weight 3 begins three jobs for one of the other of weight 1, the default. See WorkerConfig.Strict.
+	// weight 3 begins three jobs for one of the other of weight 1, the default; 1000000 at most. See
+	// WorkerConfig.Strict. It means nothing in a worker of one queue.
 	Weight int
 }
 
@@ -80,8 +83,8 @@ type Worker struct {
 }
 
 // NewWorker checks a configuration and bindings and reports every fault at once, as ErrInvalid: nothing
-// bound, a kind bound twice, a nil handler, a name in Queues or Only that is not bound, a negative
-// number. It does no I/O.
+// bound, a kind bound twice, a nil handler, a name in Queues or Only that is not bound, or twice in Only, a
+// negative number, a weight over 1000000, Strict without two weights that differ. It does no I/O.
 func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error) {
 	if c == nil {
 		return nil, fmt.Errorf("%w: NewWorker: the client is nil", ErrInvalid)
@@ -113,6 +116,9 @@ const (
 	defaultLease       = 15 * time.Second
 	defaultCrashBudget = 5
 	shortestLease      = 100 * time.Millisecond
+	// largestWeight keeps a turn, which is 1/weight, far above what is lost when it is added to the virtual
+	// time of billions of jobs: else the queue's turn would never end.
+	largestWeight = 1_000_000
 )
 
 // complete fills in the defaults and reports what makes no sense.
@@ -176,14 +182,19 @@ func (cfg *WorkerConfig) checkQueues(bound map[string][]*boundKind) (errs []erro
 		}
 		if n := cfg.Queues[name].Weight; n < 0 {
 			errs = append(errs, fmt.Errorf("the Weight of queue %s is negative: %d", wire.Quote(name), n))
+		} else if n > largestWeight {
+			errs = append(errs, fmt.Errorf("the Weight of queue %s is %d, at most %d: Strict lets one queue go first always", wire.Quote(name), n, largestWeight))
 		}
 	}
 	if weights := cfg.weights(bound); cfg.Strict && len(weights) < 2 {
 		errs = append(errs, errors.New("Strict, but all queues have the same weight: set Queues[name].Weight"))
 	}
-	for _, name := range cfg.Only {
+	for i, name := range cfg.Only {
 		if bound[name] == nil {
 			errs = append(errs, fmt.Errorf("Only names %s, which is not bound", wire.Quote(name)))
+		}
+		if slices.Index(cfg.Only, name) < i {
+			errs = append(errs, fmt.Errorf("Only names %s twice", wire.Quote(name)))
 		}
 	}
 	return errs
