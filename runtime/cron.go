@@ -97,8 +97,9 @@ func tickAfter(plan schedule, t time.Time) int64 {
 }
 
 // Crons lists the cron entries, declared ones too, in no order, about n in a page (1 to 500; a page may have
-// none and not be the last). The first cursor is empty; one of another queue, or that was changed, is ErrInvalid. An entry that changes meanwhile may come twice or not
-// at all. Safe to repeat.
+// more than n, up to all entries of a queue with few, or none and not be the last). The first cursor is empty;
+// one of another queue, or that was changed, is ErrInvalid. An entry that changes meanwhile may come twice or
+// not at all. Safe to repeat.
 func (q *Queue) Crons(ctx context.Context, cursor string, n int) (CronPage, error) {
 	if err := q.usable(); err != nil {
 		return CronPage{}, err

@@ -278,3 +278,45 @@ func TestWhatNoCronEntryCanBe(t *testing.T) {
 		}
 	})
 }
+
+func TestOneEntryServedByTwoClientsTicksOnce(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		const tick, ticks = 50 * time.Millisecond, 40
+		var ran notes
+		var opts []emq.ClientOption
+		if s.embedded {
+			opts = append(opts, emq.InProcess(nil))
+		}
+		second := openClient(t, s.url, opts...)
+		for _, c := range []*emq.Client{s.Client, second} {
+			emq.FireEvery(c, tick)
+			run(t, c, emq.WorkerConfig{Logger: new(logbook).logger()}, emq.Handle(ran.handle))
+		}
+		q := s.Queue("work")
+		if err := q.AddCron(t.Context(), "sweep/all", emq.Cron{Spec: "* * * * *", Missed: emq.RunAll}, emq.New(sweep{})); err != nil {
+			t.Fatal(err)
+		}
+		first := cronOf(t, s, "sweep/all").Next
+		eventually(t, "it has ticked", func() bool {
+			s.do(t, "DEL", "emq:{work}:pump") // so both take themselves for the only one that pumps
+			return cronOf(t, s, "sweep/all").TicksFired >= ticks
+		})
+		if err := q.PauseCron(t.Context(), "sweep/all"); err != nil {
+			t.Fatal(err)
+		}
+		end := cronOf(t, s, "sweep/all")
+		eventually(t, "all have run", func() bool { return s.counts(t, "work").Totals["completed"] == end.TicksFired })
+		jobs := map[int64]int{}
+		for _, info := range ran.all() {
+			jobs[info.Tick.UnixMilli()]++
+		}
+		for at := first; !at.After(end.Last); at = at.Add(tick) {
+			if jobs[at.UnixMilli()] != 1 {
+				t.Errorf("tick %v has %d jobs", at, jobs[at.UnixMilli()])
+			}
+		}
+		if want := int64(end.Last.Sub(first)/tick) + 1; int64(len(jobs)) != want || end.TicksFired != want || end.TicksMissed != 0 {
+			t.Errorf("%d ticks have passed, %d have jobs: %+v", want, len(jobs), end)
+		}
+	})
+}

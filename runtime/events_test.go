@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/echomq/emq/internal/redistest"
@@ -130,6 +131,75 @@ func TestASubscriberHearsWhatBecomesOfJobs(t *testing.T) {
 		stop()
 		if names := h.of(silent.ID); len(names) > 0 {
 			t.Errorf("events are off, and %v were heard", names)
+		}
+	})
+}
+
+func TestTheTotalsCountWhatTheEventsTell(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		queue := s.Queue("sums")
+		if err := queue.SetEvents(t.Context(), true); err != nil {
+			t.Fatal(err)
+		}
+		h, _ := subscribe(t, s.Client, "sums", nil)
+		cases := []struct {
+			do, names string
+			totals    []string // each is one more
+		}{
+			{"well", "completed", []string{"completed"}},
+			{"fail", "failed retried failed dead", []string{"retried", "failed"}},
+			{"panic once", "failed retried completed", []string{"retried", "completed"}},
+			{"retry in once", "failed retried completed", []string{"retried", "completed"}},
+			{"die", "dead", []string{"failed"}},
+			{"garbage", "dead", []string{"failed"}},
+			{"discard", "discarded", []string{"discarded"}},
+			{"snooze once", "snoozed completed", []string{"snoozed", "completed"}},
+			{"lapse at the budget", "reaped dead", []string{"reaped", "failed"}},
+			{"lapse", "reaped completed", []string{"reaped", "completed"}},
+		}
+		refs, want := make([]emq.Ref, len(cases)), s.counts(t, "sums").Totals
+		for i, c := range cases {
+			refs[i] = enqueueSum(t, s.Client, sum{Do: c.do})
+			row := "emq:{sums}:job:" + string(refs[i].ID)
+			switch c.do {
+			case "garbage":
+				s.do(t, "HSET", row, "payload", "{")
+			case "lapse at the budget", "lapse":
+				if c.do != "lapse" {
+					s.do(t, "HSET", row, "lapses", "4")
+				}
+				s.do(t, "ZREM", "emq:{sums}:pending", string(refs[i].ID))
+				s.do(t, "HSET", row, "state", "active", "attempts", "1", "by", "gone0000")
+				s.do(t, "ZADD", "emq:{sums}:active", "1", string(refs[i].ID))
+			}
+			for _, name := range c.totals {
+				want[name]++
+			}
+		}
+		run(t, s.Client, emq.WorkerConfig{Lease: time.Second}, emq.HandleResult(func(ctx context.Context, j sum) (total, error) {
+			info, _ := emq.InfoFrom(ctx)
+			once := s.row(t, info.Ref)["attempts"] == "1"
+			switch {
+			case j.Do == "fail":
+				return total{}, errors.New("no sum today")
+			case j.Do == "panic once" && once:
+				panic("as told")
+			case j.Do == "retry in once" && once:
+				return total{}, emq.RetryIn(time.Millisecond, errors.New("not yet"))
+			case j.Do == "die":
+				return total{}, emq.Dead(errors.New("at once"))
+			case j.Do == "discard":
+				return total{}, emq.Discard(errors.New("not wanted"))
+			case j.Do == "snooze once" && once:
+				return total{}, emq.Snooze(time.Millisecond)
+			}
+			return total{}, nil
+		}))
+		for i, c := range cases {
+			eventually(t, c.do+": "+c.names, func() bool { return strings.Join(h.of(refs[i].ID), " ") == c.names })
+		}
+		if diff := cmp.Diff(want, s.counts(t, "sums").Totals); diff != "" {
+			t.Errorf("the totals (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -97,7 +97,8 @@ func (q *Queue) ClearConcurrency(ctx context.Context) error {
 // SetRate lets at most n jobs of the queue begin in any span of per, in all processes together. They are
 // spread over it: about one every per/n; and about 95 % of the rate is what a busy queue gets. A rate
 // outside 1 to MaxLimit, a span outside a millisecond to MaxSpan, and more than 1000 jobs in a millisecond
-// are ErrInvalid: ClearRate takes the rate away. Safe to repeat: the same rate again gives no job earlier.
+// are ErrInvalid: ClearRate takes the rate away. A part of a millisecond in per counts as a whole one, so the
+// rate is never more than was asked for. Safe to repeat: the same rate again gives no job earlier.
 func (q *Queue) SetRate(ctx context.Context, n int, per time.Duration) error {
 	if n < 1 || n > MaxLimit || per < time.Millisecond || per > MaxSpan || int64(n) > maxRate*per.Milliseconds() {
 		return q.refuse("a rate of %d in %v: 1 to 1000000000 in at least 1ms and at most %v, and no more than %d in a millisecond; ClearRate takes it away, Pause lets nothing run",
@@ -127,7 +128,7 @@ func (q *Queue) ClearMaxLength(ctx context.Context) error { return q.set(ctx, sc
 
 // SetDeadCaps sets how many dead letters are kept, and for how long; the oldest deaths go first, and for
 // good, within seconds while a worker serves the queue. Jobs outside 1 to MaxLimit, and an age outside a
-// millisecond to MaxSpan, are ErrInvalid: ClearDeadCaps goes back to 10 000 jobs and 90 days. Safe to repeat.
+// millisecond to MaxSpan, are ErrInvalid; a part of a millisecond counts as a whole one. ClearDeadCaps goes back to 10 000 jobs and 90 days. Safe to repeat.
 func (q *Queue) SetDeadCaps(ctx context.Context, jobs int, age time.Duration) error {
 	if jobs < 1 || jobs > MaxLimit || age < time.Millisecond || age > MaxSpan {
 		return q.refuse("caps of %d dead letters for %v: 1 to 1000000000 for at least 1ms and at most %v; ClearDeadCaps goes back to the defaults", jobs, age, MaxSpan)
