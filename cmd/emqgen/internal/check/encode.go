@@ -143,18 +143,18 @@ func (w *walker) own(t types.Type, path string, addressable bool) bool {
 	}
 	for _, form := range []string{"JSON", "Text"} {
 		to, back := payload.Method(t, "Marshal"+form), payload.Method(t, "Unmarshal"+form)
-		switch {
-		case to == payload.None && back == payload.None:
+		if to == payload.None && back == payload.None {
 			continue
-		case to == payload.Promoted || back == payload.Promoted && to == payload.None:
-			if _, isStruct := t.Underlying().(*types.Struct); isStruct && !sameAsEmbedded(t) {
-				w.swallowed(t, form, path)
-			}
+		}
+		if w.takenOver(t, form, to, back, path) {
+			return true
+		}
+		switch {
 		case to == payload.None:
 			w.fault(diag.NoWayBack, "declare both or neither", path, "%s has Unmarshal%s, but not Marshal%s", w.text(t), form, form)
 		case back == payload.None:
 			w.fault(diag.NoWayBack, "declare both or neither", path, "%s has Marshal%s, but not Unmarshal%s: it would not come back", w.text(t), form, form)
-		case to == payload.Pointer && !addressable:
+		case !addressable && !hasMethod(t, "Marshal"+form):
 			w.fault(diag.PointerMethod, "declare it on the value, or make the field a pointer", path,
 				"Marshal%s of %s is declared on the pointer, and encoding/json does not call it on a value", form, w.text(t))
 		}
@@ -176,27 +176,6 @@ func (w *walker) misfits(t types.Type, path string) (found bool) {
 	return found
 }
 
-// swallowed reports, at the embedded field, that its encoding is that of the whole struct.
-func (w *walker) swallowed(t types.Type, form, path string) {
-	v := embeddedBy(t, "Marshal"+form)
-	pos, field, base := w.pos, w.field, w.base
-	w.at(v, v, path, pos)
-	w.fault(diag.Swallowed, "make it a field with a name", path, "the embedded %s brings Marshal%s with it, and every other field of %s is lost", v.Name(), form, w.text(t))
-	w.pos, w.field, w.base = pos, field, base
-}
-
-// embeddedBy is the embedded field of a struct that a method comes by.
-func embeddedBy(t types.Type, method string) *types.Var {
-	_, index, _ := types.LookupFieldOrMethod(t, true, nil, method)
-	return t.Underlying().(*types.Struct).Field(index[0])
-}
-
-// sameAsEmbedded says whether a struct is nothing but the one field that it embeds.
-func sameAsEmbedded(t types.Type) bool {
-	st, ok := t.Underlying().(*types.Struct)
-	return ok && st.NumFields() == 1
-}
-
 func (w *walker) basic(b *types.Basic, path string) {
 	switch {
 	case b.Kind() == types.Invalid && w.pkg.Unresolved: // reported by the type checker
@@ -216,11 +195,25 @@ func (w *walker) mapKey(m *types.Map, path string) {
 	if b, ok := key.Underlying().(*types.Basic); ok && b.Info()&(types.IsString|types.IsInteger) != 0 {
 		return
 	}
-	if payload.Method(key, "MarshalText") == payload.Value && payload.Method(key, "UnmarshalText") != payload.None {
+	if isTextKey(key) {
+		return
+	}
+	if ptr, ok := types.Unalias(key).(*types.Pointer); ok && isTextKey(ptr.Elem()) {
+		w.fault(diag.NoWayBack, "use "+w.text(ptr.Elem())+" itself as the key", path,
+			"a map with keys of type %s can be encoded, but not decoded", w.text(key))
 		return
 	}
 	w.fault(diag.CannotEncode, "use text or whole numbers as keys, or a type with MarshalText and UnmarshalText", path,
 		"a map with keys of type %s cannot be encoded", w.text(key))
+}
+
+// isTextKey says whether encoding/json can write a key as text, and read it into a new value of its type.
+// It does not look behind a pointer for the method that reads.
+func isTextKey(key types.Type) bool {
+	if payload.Method(key, "MarshalText") == payload.Promoted && (!sameAsEmbedded(key) || mayBeNil(key, "MarshalText")) {
+		return false // its other fields would be lost, or there is nothing to read into
+	}
+	return hasMethod(key, "MarshalText") && hasMethod(types.NewPointer(key), "UnmarshalText")
 }
 
 func (w *walker) iface(t types.Type, u *types.Interface, path string) {

@@ -49,6 +49,7 @@ func keys(p *model.Package, j *model.Job, inherited map[*types.Var]bool, said on
 		diags.Errorf(j.Unique.Pos, diag.UniqueNoField, `tag the fields that make two jobs the same: emq:"unique"`, "unique=%s, but no field of %s is tagged", j.Unique.Value, j.Name)
 	}
 	nestedTags(p, j, said, diags)
+	unseenRedactions(p, j, said, diags)
 }
 
 // placeOf is where a field stands in the package; for one that a struct of another package brings along,
@@ -104,4 +105,52 @@ func nestedTags(p *model.Package, j *model.Job, said once, diags *diag.List) {
 		}
 	}
 	walk(j.Type, j.Name, true)
+}
+
+// unseenRedactions reports redact tags in types that encode themselves: what these write has no members
+// that could be told from each other, and a log line has the value as it is. A tag on the field that holds
+// such a value hides it whole.
+func unseenRedactions(p *model.Package, j *model.Job, said once, diags *diag.List) {
+	type way struct {
+		t   types.Type
+		own string // the method that encodes it, or what it is in
+	}
+	seen := map[way]bool{}
+	var walk func(t types.Type, path, own string, at *types.Var)
+	walk = func(t types.Type, path, own string, at *types.Var) {
+		t = types.Unalias(t)
+		if own == "" && t != types.Type(j.Type) {
+			own = payload.OwnMethod(t)
+		}
+		if seen[way{t, own}] {
+			return
+		}
+		seen[way{t, own}] = true
+		switch u := t.Underlying().(type) {
+		case *types.Pointer:
+			walk(u.Elem(), path, own, at)
+		case *types.Slice:
+			walk(u.Elem(), path+"[]", own, at)
+		case *types.Array:
+			walk(u.Elem(), path+"[]", own, at)
+		case *types.Map:
+			walk(u.Elem(), path+"[]", own, at)
+		case *types.Struct:
+			for i := range u.NumFields() {
+				f := u.Field(i)
+				if f.Pkg() == p.Types {
+					at = f
+				}
+				redact := payload.TaggedRedact(u.Tag(i))
+				if redact && own != "" && said.first(report{field: at, code: diag.TagIgnored, why: "redact"}) {
+					diags.Errorf(p.Place(at.Pos()), diag.TagIgnored, `tag the field of the payload that holds the value: emq:"redact"`,
+						"%s.%s: a redact tag in a type with its own %s has no effect", path, f.Name(), own)
+				}
+				if !redact {
+					walk(f.Type(), path+"."+f.Name(), own, at)
+				}
+			}
+		}
+	}
+	walk(j.Type, j.Name, "", nil)
 }

@@ -116,6 +116,9 @@ func suggest(name string) string {
 	if n := diag.Nearest(name, directive.Names()); n != "" {
 		return "did you mean //emq:" + n + "?"
 	}
+	if hint := tagHint(name); hint != "" {
+		return hint
+	}
 	return "there are queue, job, cron, was, retired and package"
 }
 

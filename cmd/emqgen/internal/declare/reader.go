@@ -59,7 +59,7 @@ func (r *reader) args(word, take func(directive.Arg)) {
 		case !slices.Contains(options, a.Key):
 			r.errorf(a.At, diag.UnknownOption, r.suggestOption(a.Key, options), "unknown option %q", a.Key)
 			// Read it as what it means, so that the option is not also reported as missing.
-			if a.Key = diag.Nearest(a.Key, options); a.Key != "" && !r.given[a.Key] {
+			if a.Key = meantBy(a.Key, options); a.Key != "" && !r.given[a.Key] {
 				r.given[a.Key] = true
 				take(a)
 			}
@@ -85,10 +85,29 @@ func (r *reader) faults() {
 }
 
 func (r *reader) suggestOption(key string, options []string) string {
+	if hint := tagHint(key); hint != "" {
+		return hint
+	}
 	if hint := diag.Suggest(key, options); hint != "" {
 		return hint
 	}
 	return "//emq:" + r.dir.Name + " has " + strings.Join(options, ", ")
+}
+
+// meantBy is the option that an unknown one most likely is.
+func meantBy(key string, options []string) string {
+	if tagHint(key) != "" {
+		return ""
+	}
+	return diag.Nearest(key, options)
+}
+
+// tagHint tells who writes the word of a field's tag in a directive where it belongs.
+func tagHint(word string) string {
+	if slices.Contains([]string{"lane", "unique", "redact"}, word) {
+		return fmt.Sprintf("it is a tag of a field: emq:%q", word)
+	}
+	return ""
 }
 
 func (r *reader) strayWord(a directive.Arg, options []string) {
@@ -106,6 +125,8 @@ func (r *reader) strayWord(a directive.Arg, options []string) {
 		hint = "write " + a.Value + "=VALUE"
 	case strings.Contains(a.Value, ":") && slices.Contains(options, a.Value[:strings.Index(a.Value, ":")]):
 		hint = "write " + strings.Replace(a.Value, ":", "=", 1)
+	case tagHint(a.Value) != "":
+		hint = tagHint(a.Value)
 	case diag.Nearest(a.Value, options) != "":
 		hint = "did you mean " + diag.Nearest(a.Value, options) + "=?"
 	case r.dir.Name == "cron":

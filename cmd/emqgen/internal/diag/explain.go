@@ -53,7 +53,7 @@ func Explanations() []Explanation {
 		{CannotEncode, "a field that cannot be encoded", "Leave it out of the payload (`json:\"-\" emq:\"-\"`), or give its type `MarshalJSON` and `UnmarshalJSON`. What is wrong inside a type of another module is one error of the field, with a count."},
 		{NoWayBack, "a field that encodes, but does not decode", "Use a concrete type, or declare both directions."},
 		{SameJSONName, "two fields with one JSON name", "Give each its own name. encoding/json drops both, or hides one, without an error."},
-		{Swallowed, "an embedded type that encodes itself", "Make it a field with a name. Its `MarshalJSON` would become that of the whole payload, and every other field would be lost."},
+		{Swallowed, "an embedded type that encodes itself", "Make it a field with a name. Its `MarshalJSON` would become that of the whole payload, and every other field would be lost. If there is no other field, embed it by value: through a pointer or an interface encoding/json would call its methods on nil, and that is a panic."},
 		{FieldLost, "an unexported field", "Export it, or mark it as left out on purpose: `emq:\"-\"`."},
 		{DashUnmarked, "a field that is left out of JSON", "If that is meant, say so: `json:\"-\" emq:\"-\"`."},
 		{AnyValue, "a field of type any", "It does not come back as it was. Use a struct, or `json.RawMessage` and decode it in the handler."},
@@ -64,7 +64,7 @@ func Explanations() []Explanation {
 		{NoText, "a key or lane of a type without one text for one value", "Text, whole numbers, bools and arrays of bytes have one. Others need `emq:\"unique,text\"`, by which you say that their `MarshalText` gives equal values equal texts."},
 		{TagTwice, "two lanes, or a key or a word twice in one tag", "A job goes into one lane. Of a key that a tag has twice only the first is read: put the words into one."},
 		{ReservedName, "a field or method with the name of a generated one", "Rename it. `EmqSpec`, `EmqResult` and `LogValue` are generated."},
-		{TagIgnored, "an emq tag that has no effect", "Lane and unique fields are the payload's own, or those of a struct that it embeds: move the value there. A tag on a struct that no job of the run is made of is a warning: annotate the struct, remove the tag, or run `emqgen ./...`, which sees the other packages too."},
+		{TagIgnored, "an emq tag that has no effect", "Lane and unique fields are the payload's own, or those of a struct that it embeds: move the value there. What a type with its own `MarshalJSON` or `MarshalText` writes is not looked into, so a redact tag stands on the field that holds it. A tag on a struct that no job of the run is made of is a warning: annotate the struct, remove the tag, or run `emqgen ./...`, which sees the other packages too."},
 		{PointerMethod, "MarshalJSON or MarshalText on the pointer only", "encoding/json does not call it on a value. Declare it on the value, or make the field a pointer."},
 		{BadSignature, "a method with another signature than the one that is called", "encoding/json ignores it without an error. The message shows the right one; a method for something else needs another name."},
 

@@ -6,7 +6,11 @@ import "strings"
 func Nearest(word string, candidates []string) string {
 	best, least := "", len(word)/3+1
 	for _, c := range candidates {
-		if d := Distance(strings.ToLower(word), strings.ToLower(c)); d <= least && (best == "" || d < least) {
+		d := Distance(strings.ToLower(word), strings.ToLower(c))
+		if len(word) < 5 && d > 1 && d > len(c)-len(word) && !strings.EqualFold(word[:1], c[:1]) {
+			continue // half of a short word is another, and so is its first letter: name is not a slip of rate
+		}
+		if d <= least && (best == "" || d < least) {
 			best, least = c, d
 		}
 	}

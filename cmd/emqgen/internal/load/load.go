@@ -217,13 +217,13 @@ func filter(files []*File, keep func(*File) bool) []*File {
 // settleName takes the package's name from its own files: the go command may have taken it from a
 // stale generated file.
 func (p *Package) settleName() []Fault {
-	if len(p.Files) == 0 {
-		return nil
-	}
-	first := p.Files[0]
-	p.Name = first.AST.Name.Name
-	for _, f := range p.Files[1:] {
-		if f.AST.Name.Name != p.Name {
+	var first *File
+	for _, f := range p.Files {
+		switch {
+		case f.AST.Name.Name == "": // a syntax error, which is reported
+		case first == nil:
+			first, p.Name = f, f.AST.Name.Name
+		case f.AST.Name.Name != p.Name:
 			return []Fault{{
 				Pos:  p.Fset.PositionFor(f.AST.Name.Pos(), false),
 				Text: fmt.Sprintf("package %s, but %s has package %s: one directory holds one package", f.AST.Name.Name, filepath.Base(first.Path), p.Name),

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/rogpeppe/go-internal/diff"
 )
@@ -109,9 +111,37 @@ func (f *File) Write() error {
 	return replace(f.Path, f.Want, mode)
 }
 
+// removeLeft removes what runs that were killed in the middle have left beside a file. No run takes long,
+// so nobody writes to what is older than the time given.
+func removeLeft(path string, before time.Time) error {
+	dir := filepath.Dir(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		number, ours := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+".")
+		number, temporary := strings.CutSuffix(number, ".tmp")
+		if !ours || !temporary || number == "" || strings.Trim(number, "0123456789") != "" || !e.Type().IsRegular() {
+			continue
+		}
+		info, err := e.Info()
+		if err == nil && info.ModTime().Before(before) {
+			err = os.Remove(filepath.Join(dir, e.Name()))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // another run may have been quicker
+			return err
+		}
+	}
+	return nil
+}
+
 // replace writes a new file beside the old one and renames it over: a reader, a second run or a full
 // disk never leaves half a file.
 func replace(path string, data []byte, mode fs.FileMode) (err error) {
+	if err := removeLeft(path, time.Now().Add(-time.Hour)); err != nil {
+		return err
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err

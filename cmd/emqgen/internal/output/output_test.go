@@ -102,3 +102,32 @@ func TestAFailedWriteLeavesEverythingAsItWas(t *testing.T) {
 		t.Error("no error from a directory that is not there")
 	}
 }
+
+// A run that was killed between its write and its rename leaves the new file under a hidden name.
+func TestWhatAKilledRunHasLeftIsRemovedLater(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * time.Hour)
+	names := map[string]bool{ // whether it is still there afterwards
+		".f.123.tmp": false, ".f.124.tmp": true, ".f.tmp": true, ".f..tmp": true, ".f.12x.tmp": true, ".g.123.tmp": true, "f.123.tmp": true,
+	}
+	for name := range names {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name == ".f.124.tmp" { // of a run that goes on
+			continue
+		}
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := (&File{Path: filepath.Join(dir, "f"), Want: []byte("new")}).Write(); err != nil {
+		t.Fatal(err)
+	}
+	for name, kept := range names {
+		if _, err := os.Lstat(filepath.Join(dir, name)); (err == nil) != kept {
+			t.Errorf("%s: %v, want kept %v", name, err, kept)
+		}
+	}
+}

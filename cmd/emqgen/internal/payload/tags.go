@@ -45,9 +45,9 @@ func tagFaults(v *types.Var, tag string) []Fault {
 		case opt == "string" && !quotable(v.Type()):
 			faults = append(faults, fault(v, diag.JSONOption, "it is for numbers, strings and bools",
 				fmt.Sprintf(`encoding/json ignores the option "string" on a %s`, TypeString(v.Type(), v.Pkg()))))
-		case opt == "string" && ownMethod(v.Type()) != "":
+		case opt == "string" && OwnMethod(v.Type()) != "":
 			faults = append(faults, fault(v, diag.JSONOption, "drop the option",
-				fmt.Sprintf(`with the option "string", encoding/json cannot read what %s of %s writes`, ownMethod(v.Type()), TypeString(pointee(v.Type()), v.Pkg()))))
+				fmt.Sprintf(`with the option "string", encoding/json cannot read what %s of %s writes`, OwnMethod(v.Type()), TypeString(pointee(v.Type()), v.Pkg()))))
 		}
 	}
 	return faults
@@ -96,8 +96,8 @@ func quotable(t types.Type) bool {
 	return ok && b.Info()&(types.IsBoolean|types.IsInteger|types.IsFloat|types.IsString) != 0
 }
 
-// ownMethod names the method by which a type encodes itself; it is empty for one that does not.
-func ownMethod(t types.Type) string {
+// OwnMethod names the method by which a type encodes itself; it is empty for one that does not.
+func OwnMethod(t types.Type) string {
 	for _, name := range []string{"MarshalJSON", "MarshalText"} {
 		if Method(t, name) != None {
 			return name
@@ -225,4 +225,11 @@ func emqTag(f *model.Field, tag string) (left bool, faults []Fault) {
 		}
 	}
 	return left, faults
+}
+
+// TaggedRedact says whether the emq key of a tag has the word redact.
+func TaggedRedact(tag string) bool {
+	var f model.Field
+	_, _ = emqTag(&f, tag)
+	return f.Redact
 }
