@@ -99,10 +99,20 @@ func (r *run) leave() {
 	signalOne(r.c.w.left)
 }
 
+// growStack gives a new goroutine the stack that decoding, handling and settling a job take, while there is next to
+// nothing on the old one to be copied. Growing step by step on the way took an eighth of a worker's CPU time.
+//
+//go:noinline
+func growStack() {
+	var frame [6 << 10]byte
+	runtime.KeepAlive(&frame)
+}
+
 // errGoexit stands until the handler has returned.
 var errGoexit = errors.New("the handler called runtime.Goexit")
 
 func (r *run) main(suspects *sync.WaitGroup) {
+	growStack()
 	defer r.leave()
 	if r.job.Lapses >= suspectLapses {
 		if !r.c.w.suspect.CompareAndSwap(false, true) {
