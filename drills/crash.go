@@ -178,7 +178,6 @@ func freeze(st *stage) {
 	s := st.redis()
 	a := st.audit(s.URL(), lease)
 	part := workRole{Lease: lease, Concurrency: 20}
-	frozen := st.worker(s.URL(), part)
 	jobs := make([]emq.Job, st.size(10, 200))
 	const each = 10
 	gate := func(round int) string { return filepath.Join(st.dir, fmt.Sprint("gate", round)) }
@@ -186,19 +185,29 @@ func freeze(st *stage) {
 		// its handler may end as soon as its process is frozen, and does when that thaws
 		jobs[i] = emq.New(kept{N: i, Do: atGate, Gate: gate(i / each)})
 	}
-	second := make([]*process, 0, 1)
+	workers := []*process{st.worker(s.URL(), part)}
 	rounds := 0
 	next := 0
 	for batch := range slices.Chunk(jobs, each) {
 		want := st.count(nil, begins) + len(batch)
+		began := make([]int, len(workers))
+		for i, w := range workers {
+			began[i] = st.count(w, begins)
+		}
 		st.put(s.URL(), keeps, next, batch...)
 		next += len(batch)
 		st.need("the jobs run", 20*time.Second, func() bool { return st.count(nil, begins) >= want })
+		frozen, most := workers[0], 0 // of two, the one that has most of them
+		for i, w := range workers {
+			if n := st.count(w, begins) - began[i]; n > most {
+				frozen, most = w, n
+			}
+		}
 		frozen.freeze()
 		st.open(gate(rounds))
 		rounds++
-		if len(second) == 0 {
-			second = append(second, st.worker(s.URL(), part))
+		if len(workers) == 1 {
+			workers = append(workers, st.worker(s.URL(), part))
 		}
 		st.reached("everything completes elsewhere", 20*time.Second, func() bool {
 			c, err := a.census()
@@ -220,7 +229,7 @@ func freeze(st *stage) {
 			st.failf("%s", harm)
 		}
 	}
-	st.finish(append(second, frozen)...)
+	st.finish(workers...)
 	a.judge()
 	refused := a.total("stale")
 	st.figure("%d rounds, %d settles refused as stale, %d leases found lost", rounds, refused, st.events(emq.EventLost))
