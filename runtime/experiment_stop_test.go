@@ -66,7 +66,8 @@ func TestExperimentStopWithSlowHandlers(t *testing.T) {
 	}
 	t.Logf("experiment 3: contexts cancelled after %.2f s, exit after %.2f s, idle stop in %d ms; %d handed back, %d leases reaped, %d dead",
 		cancelled.Seconds(), took.Seconds(), idle.Milliseconds(), c.Totals["released"], c.Totals["reaped"], c.Dead)
-	if c.Totals["released"] != slow || c.Totals["reaped"] != 0 || c.Totals["retried"] != 0 || c.Dead != 0 {
+	// a claim that was under way at the signal is handed back too, unrun
+	if released := c.Totals["released"]; released < slow || released > slow+int64(settings.Concurrency) || c.Totals["reaped"] != 0 || c.Totals["retried"] != 0 || c.Dead != 0 {
 		t.Errorf("%+v", c)
 	}
 	e.neverTwiceAtOnce()
