@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -64,8 +66,8 @@ func restartSecond(st *stage) {
 			held[i] = emq.New(kept{N: 5*plenty + len(held)*round + i, Do: atGate, Gate: gate}, emq.In(500*time.Millisecond))
 		}
 		st.put(s.URL(), keeps, 5*plenty+len(held)*round, held...)
-		file, size := st.appendOnly(s)
 		safe := monotonic()
+		file, size := st.written(s, fmt.Sprint("mark-", round))
 		st.sleep(time.Second)
 		s.Kill()
 		a.forgot = append(a.forgot, window{safe, monotonic()})
@@ -84,16 +86,29 @@ func restartSecond(st *stage) {
 	}
 }
 
-// appendOnly is the file that the server appends to, and its size now.
-func (st *stage) appendOnly(s *redistest.Server) (string, int64) {
+// written is the file that the server appends to, and a size of it that holds all that the server acknowledged before
+// the call: everysec does not write while the disk is busy, for two seconds at worst.
+func (st *stage) written(s *redistest.Server, mark string) (string, int64) {
 	files, err := filepath.Glob(filepath.Join(s.Dir, "appendonlydir", "*.incr.aof"))
 	if err == nil && len(files) != 1 {
 		err = fmt.Errorf("found %v; it needs a server that keeps its AOF in parts, Redis 7.0 or later", files)
 	}
 	st.must("find the append-only file", err)
-	info, err := os.Stat(files[0])
+	file, err := os.Open(files[0])
+	st.must("open the append-only file", err)
+	defer file.Close()
+	at, err := file.Seek(0, io.SeekEnd)
 	st.must("look at the append-only file", err)
-	return files[0], info.Size()
+	_, err = s.Command("SET", "drill:mark", mark, "PX", "1")
+	st.must("leave a mark", err)
+	var tail []byte
+	st.need("the mark is in the append-only file", 20*time.Second, func() bool {
+		more, err := io.ReadAll(file)
+		st.must("read the append-only file", err)
+		tail = append(tail, more...)
+		return bytes.Contains(tail, []byte(mark))
+	})
+	return files[0], at + int64(len(tail))
 }
 
 func outage(st *stage) {
