@@ -251,7 +251,7 @@ func (a *audit) checkEnd(key string, ack line) {
 	ok := slices.ContainsFunc(a.stints[key], func(s *stint) bool { return s.result == "ok" })
 	switch {
 	case !there && ok && ack.Queue == tasks:
-	case !there && slices.ContainsFunc(a.forgot, func(w window) bool { return ack.T >= w.start && ack.T <= w.endAt(ack.T) }):
+	case !there && slices.ContainsFunc(a.forgot, func(w window) bool { return ack.T >= w.start && ack.Sent <= w.endAt(ack.T) }):
 		a.lost++
 	case !there:
 		a.st.failf("job %s (%s) is gone; its runs: %v", key, ack.ID, a.stints[key])

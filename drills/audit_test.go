@@ -48,7 +48,11 @@ func madeUp(pid int) *process { return &process{cmd: &exec.Cmd{Process: &os.Proc
 func idOf(queue string, n int) string { return fmt.Sprintf("JOB-%s-%d", queue, n) }
 
 func (w *world) acked(queue string, n int) {
-	w.lines = append(w.lines, line{What: wasAcked, Queue: queue, ID: idOf(queue, n), N: n, T: 1})
+	w.acknowledge(queue, n, 0, 1)
+}
+
+func (w *world) acknowledge(queue string, n int, sent, at int64) {
+	w.lines = append(w.lines, line{What: wasAcked, Queue: queue, ID: idOf(queue, n), N: n, Sent: sent, T: at})
 }
 
 // ran is a run of a second; one without a result has no end.
@@ -155,6 +159,10 @@ func TestTheAuditorFindsNothingWhereAllIsWell(t *testing.T) {
 			w.forgot = []window{{0, 3 * second}}
 			w.acked(keeps, 8)
 		},
+		"the server forgot an enqueue, and its answer was read late": func(w *world) {
+			w.forgot = []window{{second, 2 * second}}
+			w.acknowledge(keeps, 8, second/2, 3*second)
+		},
 		"an enqueue was sent again after its task had ended": func(w *world) {
 			w.resends = true
 			w.acked(tasks, 9)
@@ -195,6 +203,14 @@ func TestTheAuditorFindsEachFault(t *testing.T) {
 		// the log
 		"job kept/7 (JOB-kept-7) is gone":   func(w *world) { w.acked(keeps, 7) },
 		"job tasks/7 (JOB-tasks-7) is gone": func(w *world) { w.acked(tasks, 7) },
+		"job kept/8 (JOB-kept-8) is gone": func(w *world) { // sent after the server had forgotten what it forgot
+			w.forgot = []window{{second, 2 * second}}
+			w.acknowledge(keeps, 8, 3*second, 4*second)
+		},
+		"job kept/9 (JOB-kept-9) is gone": func(w *world) { // acknowledged before
+			w.forgot = []window{{second, 2 * second}}
+			w.acknowledge(keeps, 9, 0, second/2)
+		},
 		"ran again after a success: job 1 ": func(w *world) { w.ran(keeps, 1, 1, 2, 5*second, "ok") },
 		"ran again after a success: job 0 ": func(w *world) { // of a task, too, whose enqueue was sent once
 			w.ran(tasks, 0, 1, 2, 5*second, "ok")

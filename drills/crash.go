@@ -67,13 +67,14 @@ func (st *stage) client(url string) *emq.Client {
 // put enqueues jobs from this process, and notes them as a producer does.
 func (st *stage) put(url string, queue string, first int, jobs ...emq.Job) []emq.Receipt {
 	c := st.client(url)
+	sent := monotonic()
 	receipts, err := c.Enqueue(st.ctx, jobs...)
 	st.must("enqueue", err)
 	book, err := openLogbook(st.log)
 	st.must("open the log", err)
 	defer book.file.Close()
 	for i, r := range receipts {
-		book.write(line{What: wasAcked, ID: string(r.ID), Queue: queue, N: first + i})
+		book.write(line{What: wasAcked, ID: string(r.ID), Queue: queue, N: first + i, Sent: sent})
 	}
 	return receipts
 }

@@ -21,6 +21,7 @@ type line struct {
 	Run   int64  `json:"r,omitempty"` // of the process
 	Text  string `json:"x,omitempty"`
 	Count int    `json:"c,omitempty"`
+	Sent  int64  `json:"s,omitempty"` // when the enqueue began
 }
 
 // What a line tells.

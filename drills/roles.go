@@ -256,9 +256,10 @@ func (p *produceRole) enqueue(book logbook, c emq.Enqueuer, jobs []emq.Job, queu
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	sent := monotonic()
 	receipts, err := c.Enqueue(ctx, jobs...)
 	for i, r := range receipts {
-		entry := line{ID: string(r.ID), Queue: queues[i], N: first + i}
+		entry := line{ID: string(r.ID), Queue: queues[i], N: first + i, Sent: sent}
 		switch r.Status {
 		case emq.Enqueued:
 			entry.What = wasAcked
