@@ -53,7 +53,7 @@ func TestAUserWithTheListedCommandsWorksOnAClusterAndBehindSentinels(t *testing.
 		}
 		t.Cleanup(c.Stop)
 		for _, n := range c.Nodes {
-			limited(t, n.Server, "", "+hello", "+ping", "+cluster|slots", "+asking")
+			limited(t, n.Server, "", "+hello", "+ping", "+cluster|slots", "+cluster|shards", "+asking")
 		}
 		if err := tries(t, c.URL()); err != nil {
 			t.Error(err)
@@ -91,7 +91,7 @@ func TestAUserWithTheListedCommandsWorksOnAClusterAndBehindSentinels(t *testing.
 			t.Error(err)
 		}
 		for _, n := range c.Nodes {
-			limited(t, n.Server, "", "+hello", "+ping", "+cluster|slots")
+			limited(t, n.Server, "", "+hello", "+ping", "+cluster|slots", "+cluster|shards")
 		}
 		if err := asks(); err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("without asking: %v; want the server's refusal", err)
