@@ -145,7 +145,9 @@ func clusterMoves(st *stage) {
 	}
 }
 
-// asynchronous is how much a master may have acknowledged and not yet handed to its replica.
+// asynchronous is how much a master may have acknowledged and not yet handed to its replica. A master that is
+// killed goes on until it is dead, and what it gave last is begun and written down later still: what it took with
+// it is forgotten until there is another master.
 const asynchronous = time.Second
 
 func clusterKill(st *stage) {
@@ -161,7 +163,7 @@ func clusterKill(st *stage) {
 			old.Kill()
 			st.need("the replica has taken over", 20*time.Second, func() bool { return c.master(q) != nil })
 			back := monotonic()
-			a.forgot = append(a.forgot, window{killed - int64(asynchronous), killed})
+			a.forgot = append(a.forgot, window{killed - int64(asynchronous), back})
 			a.away = append(a.away, window{killed, back})
 			slowest = max(slowest, st.resumed(q, back, 5*time.Second))
 			st.must("start the node again", old.Run())
@@ -228,7 +230,7 @@ func killMaster(st *stage, deaf bool) {
 		old.Kill()
 		st.need("a replica has taken over", 30*time.Second, func() bool { return s.master() != nil })
 		back := monotonic()
-		a.forgot = append(a.forgot, window{killed - int64(asynchronous), killed})
+		a.forgot = append(a.forgot, window{killed - int64(asynchronous), back})
 		a.away = append(a.away, window{killed, back})
 		for _, q := range allQueues() {
 			slowest = max(slowest, st.resumed(q, back, patience))

@@ -3,6 +3,8 @@ package emq
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +98,42 @@ func TestAUserWithTheListedCommandsWorksOnAClusterAndBehindSentinels(t *testing.
 		if err := asks(); err == nil || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("without asking: %v; want the server's refusal", err)
 		}
+		for _, n := range c.Nodes {
+			limited(t, n.Server, "", "+hello", "+ping", "+cluster|slots", "+cluster|shards", "+acl|whoami", "+acl|dryrun")
+		}
+		if err := asks(); !errors.Is(err, ErrPermission) || !strings.Contains(err.Error(), " ASKING ") {
+			t.Errorf("without asking, where Open can ask for it: %v", err)
+		}
+		// Which of the two questions is asked is a matter of the server's version: with it all is well, with the
+		// other one alone, or with none, every node is refused at once, also the one that has the key of the version.
+		asked, err := c.Nodes[0].Info("commandstats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		questions := []string{"slots", "shards"}
+		if asked["cmdstat_cluster|slots"] == "" {
+			slices.Reverse(questions)
+		} else if asked["cmdstat_cluster|shards"] != "" {
+			t.Error("both questions were asked")
+		}
+		for i, more := range [][]string{{"+cluster|" + questions[0]}, {"+cluster|" + questions[1]}, nil} {
+			for _, n := range c.Nodes {
+				limited(t, n.Server, "", append(more, "+hello", "+ping", "+asking")...)
+			}
+			several := fmt.Sprintf("redis://modest:word@%s?addr=%s", c.Nodes[0].Addr(), c.Nodes[1].Addr())
+			for _, url := range []string{"redis://modest:word@" + c.Nodes[0].Addr(), "redis://modest:word@" + c.Nodes[1].Addr(), "redis://modest:word@" + c.Nodes[2].Addr(), several} {
+				client, err := Open(t.Context(), url, WithLogger(quiet()))
+				if err == nil {
+					client.Close()
+				}
+				if (i == 0) != (err == nil) || err != nil && !errors.Is(err, ErrPermission) {
+					t.Errorf("%s with %q: %v", url, more, err)
+				}
+				if name := "cluster " + questions[0]; i == 1 && err != nil && !strings.Contains(strings.ReplaceAll(strings.ToLower(err.Error()), "|", " "), name) {
+					t.Errorf("%s with %q: %v, which does not name %s", url, more, err, name)
+				}
+			}
+		}
 	})
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
@@ -108,7 +146,7 @@ func TestAUserWithTheListedCommandsWorksOnAClusterAndBehindSentinels(t *testing.
 			for _, n := range s.Nodes {
 				limited(t, n, "", "+hello", "+ping", more)
 			}
-			if err := tries(t, s.URL()); (err == nil) != (more == "+role") {
+			if err := tries(t, s.URL()); (err == nil) != (more == "+role") || err != nil && !errors.Is(err, ErrPermission) {
 				t.Errorf("with %s: %v", more, err)
 			}
 		}

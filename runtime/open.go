@@ -1,6 +1,7 @@
 package emq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,6 +73,8 @@ func explained(err error) error {
 	switch {
 	case errors.As(err, &reply) && hasWord(reply, "WRONGPASS", "NOAUTH"):
 		return fmt.Errorf("%w: the server refuses the user or the password: put them into the URL, redis://user:password@host:6379: %w", ErrPermission, err)
+	case errors.As(err, &reply) && hasWord(reply, "NOPERM") && !errors.Is(err, ErrPermission):
+		return fmt.Errorf("%w: the server's user lacks a command or a key that emq needs: %w", ErrPermission, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer in time: is it a Redis server, and does the URL say rediss:// if it speaks TLS? %w", err)
 	}
@@ -226,6 +229,9 @@ func (c *Client) checkInfo(ctx context.Context) error {
 			return fmt.Errorf("%w: the server's maxmemory-policy is %s: it may evict jobs; set noeviction", ErrInvalid, p)
 		}
 		c.log.Warn("emq: THE SERVER MAY EVICT JOBS: set its maxmemory-policy to noeviction", "maxmemory_policy", p)
+	}
+	if cmp.Or(info["redis_mode"], info["server_mode"]) == "cluster" {
+		return c.checkClusterQuestion(ctx)
 	}
 	return nil
 }

@@ -72,7 +72,11 @@ func (c *Client) checkPermissions(ctx context.Context) error {
 		return refusedOrBroken("ACL WHOAMI", err)
 	}
 	base := wire.NewKeys(c.prefix, "x").Base()
-	for _, words := range needed() {
+	list := needed()
+	if c.rueidis.Mode() == rueidis.ClientModeCluster {
+		list = append(list, []string{"ASKING"}) // it is sent while a slot moves, when nobody thinks of it
+	}
+	for _, words := range list {
 		args := make([]string, 0, len(words)-1)
 		for _, w := range words[1:] {
 			if w == "KEY" {
@@ -87,6 +91,25 @@ func (c *Client) checkPermissions(ctx context.Context) error {
 		}
 		if answer != "OK" {
 			return fmt.Errorf("%w: the server's user %s lacks %s on keys like %sx (%s)", ErrPermission, wire.Quote(user), words[0], base, answer)
+		}
+	}
+	return nil
+}
+
+// checkClusterQuestion finds a user who may not ask a node of a cluster where the keys are: the client library
+// takes the node for a server of its own, and each key of another node would be refused, for ever.
+func (c *Client) checkClusterQuestion(ctx context.Context) error {
+	if c.rueidis.Mode() == rueidis.ClientModeCluster {
+		return nil
+	}
+	// the library asks for the slots; from Redis 8 and Valkey 8 on for the shards
+	for _, ask := range []rueidis.Completed{c.rueidis.B().ClusterSlots().Build(), c.rueidis.B().ClusterShards().Build()} {
+		name := strings.Join(ask.Commands(), " ")
+		err := c.rueidis.Do(ctx, ask).Error()
+		if reply, refused := rueidis.IsRedisErr(err); refused && hasWord(reply, "NOPERM") {
+			return fmt.Errorf("%w: the server is a node of a cluster, and its user lacks %s, which tells where the keys are: %w", ErrPermission, name, err)
+		} else if err != nil && !refused {
+			return fmt.Errorf("emq: %s: %w", name, err)
 		}
 	}
 	return nil

@@ -288,11 +288,12 @@ func TestIdleWorkersCostTheServerAlmostNothing(t *testing.T) {
 			s.measured(t, lease/2)
 			both := s.measured(t, span)
 			t.Logf("in %v, two leases: the holder of the pump sent %d commands, a second worker %d", span, holder, both-holder)
-			most := int64(queues) * int64(span/(lease/3))
-			if pumping := int64(queues) * int64(span/time.Second); holder > pumping+most+2 {
+			// a span of six periods may meet seven of what comes once in each
+			most := int64(queues) * int64(span/(lease/3)+1)
+			if pumping := int64(queues) * int64(span/time.Second+1); holder > pumping+most {
 				t.Errorf("the holder sent %d commands, want at most %d", holder, pumping+most)
 			}
-			if both-holder > most+3 {
+			if both-holder > most+2*int64(queues) { // nor need the holder's have been as many in both spans
 				t.Errorf("an idle worker sent %d commands, want at most %d", both-holder, most)
 			}
 		})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"regexp"
 	"strings"
@@ -31,6 +32,10 @@ func aclRules(t *testing.T) []string {
 func TestTheDocumentedUserMayDoEverythingThatEMQDoes(t *testing.T) {
 	server := redistest.Start(t)
 	if _, err := server.Command(append([]string{"ACL", "SETUSER", "shop"}, aclRules(t)...)...); err != nil {
+		t.Fatal(err)
+	}
+	// what the docs add from 7.2 on; before, no user can be given it
+	if _, err := server.Command("ACL", "SETUSER", "shop", "+client|setinfo"); err != nil && !strings.Contains(err.Error(), "Unknown") {
 		t.Fatal(err)
 	}
 	client, err := emq.Open(t.Context(), strings.Replace(server.URL(), "redis://", "redis://shop:secret@", 1), emq.WithPrefix("shop"))
@@ -76,5 +81,22 @@ func TestTheDocumentedUserMayDoEverythingThatEMQDoes(t *testing.T) {
 	wg.Wait()
 	if log, err := server.Command("ACL", "LOG"); err != nil || log != "*0" {
 		t.Errorf("the server has refused something: %s, %v", log, err)
+	}
+}
+
+func TestAURLWithADatabaseNeedsWhatTheDocsAddForIt(t *testing.T) {
+	server := redistest.Start(t)
+	url := strings.Replace(server.URL(), "redis://", "redis://shop:secret@", 1) + "?db=1&client_name=mail"
+	for _, more := range []string{"-select", "+select"} {
+		if _, err := server.Command(append([]string{"ACL", "SETUSER", "shop"}, append(aclRules(t), more)...)...); err != nil {
+			t.Fatal(err)
+		}
+		client, err := emq.Open(t.Context(), url, emq.WithPrefix("shop"))
+		if err == nil {
+			client.Close()
+		}
+		if (err == nil) != (more == "+select") || err != nil && !errors.Is(err, emq.ErrPermission) {
+			t.Errorf("with %s: %v", more, err)
+		}
 	}
 }
