@@ -48,7 +48,7 @@ type AuditReport struct {
 // what was found until then, of which some may not be mended. ErrInvalid: a negative lease. Progress, if
 // there is one, is called after each part that was looked at, in this goroutine.
 func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) {
-	a := audit{q: q.q, o: o, look: true}
+	a := audit{o: o, look: true}
 	if err := q.usable(); err != nil {
 		return a.AuditReport, err
 	}
@@ -58,12 +58,16 @@ func (q *Queue) Audit(ctx context.Context, o AuditOptions) (AuditReport, error) 
 	if o.Lease == 0 {
 		a.o.Lease = defaultLease
 	}
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return a.AuditReport, err
+	}
 	// Mending one thing puts others right that depend on it, so all is counted before anything is mended.
-	err := a.all(ctx)
+	err = a.shards(ctx, parts)
 	found := a.AuditReport
 	if err == nil && !o.DryRun && found != (AuditReport{Rows: found.Rows, Members: found.Members, Foreign: found.Foreign}) {
 		a.look, a.o.Progress = false, nil
-		err = a.all(ctx)
+		err = a.shards(ctx, parts)
 	}
 	if err != nil {
 		return found, q.broken(ctx, "audit", found.Rows, err)
@@ -81,6 +85,17 @@ type audit struct {
 
 // auditBatch keeps a call short: putting a row back takes the server longer than looking at one.
 const auditBatch = 200
+
+// shards audits all shards of a queue.
+func (a *audit) shards(ctx context.Context, parts []*Queue) error {
+	for _, part := range parts {
+		a.q = part.q
+		if err := a.all(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (a *audit) all(ctx context.Context) error {
 	for _, list := range scripts.AuditedLists {
@@ -100,7 +115,7 @@ func (a *audit) all(ctx context.Context) error {
 		cursor, more = next, next != "0"
 	}
 	laned, err := a.q.AuditLaned(ctx, a.look)
-	a.Laned = laned
+	a.Laned = a.Laned || laned
 	a.tell()
 	return err
 }

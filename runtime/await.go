@@ -108,25 +108,32 @@ func (c *Client) awaitKind(ctx context.Context, ref Ref, kinds []string) (json.R
 	if err := c.check(ref); err != nil {
 		return nil, err
 	}
-	q := c.queue(ref.Queue)
 	var end, refused atomic.Value
 	look := make(chan struct{}, 1)
-	stop := c.listener.listen(&hearer{
-		channel: q.Channel("ended"), first: string(ref.ID),
-		heard: func(message string) {
-			_, word, _ := strings.Cut(message, " ")
-			end.Store(EventName(word))
-			signalOne(look)
-		},
-		renewed: func() { signalOne(look) },
-		refused: func(err error) {
-			if errors.Is(err, ErrClosed) {
-				refused.Store(err)
+	listen := func(shard *clientQueue) (stop func()) {
+		return c.listener.listen(&hearer{
+			channel: shard.Channel("ended"), first: string(ref.ID),
+			heard: func(message string) {
+				_, word, _ := strings.Cut(message, " ")
+				end.Store(EventName(word))
 				signalOne(look)
-			} // else the looks below must do
-		},
-	})
-	defer stop()
+			},
+			renewed: func() { signalOne(look) },
+			refused: func(err error) {
+				if errors.Is(err, ErrClosed) {
+					refused.Store(err)
+					signalOne(look)
+				} // else the looks below must do
+			},
+		})
+	}
+	shards := []*clientQueue{c.shard(ref.Queue, 0)}
+	if s := c.known(ref.Queue); s != nil {
+		shards = s.shards
+	}
+	for _, shard := range shards {
+		defer listen(shard)()
+	}
 	timer := time.NewTimer(firstLook)
 	defer timer.Stop()
 	var failure error
@@ -143,7 +150,17 @@ func (c *Client) awaitKind(ctx context.Context, ref Ref, kinds []string) (json.R
 		if err, _ := refused.Load().(error); err != nil {
 			return nil, fmt.Errorf("emq: await %s: %w", ref, err)
 		}
-		row, err := q.Await(ctx, string(ref.ID))
+		var row scripts.Awaited
+		err := c.find(ctx, ref, func(q *scripts.Queue) (err error) {
+			row, err = q.Await(ctx, string(ref.ID))
+			return err
+		})
+		if s := c.known(ref.Queue); s != nil && len(s.shards) > len(shards) {
+			for _, shard := range s.shards[len(shards):] { // each is heard of before the next look
+				defer listen(shard)()
+			}
+			shards = s.shards
+		}
 		if err == nil && len(kinds) > 0 && !slices.Contains(kinds, row.Kind) {
 			return nil, fmt.Errorf("%w: await %s: the job is of the kind %s, not %s", ErrInvalid, ref, wire.Quote(row.Kind), kinds[0])
 		}

@@ -30,6 +30,7 @@ type Binding struct{ kinds []*boundKind }
 // boundKind is one kind with its handler and its settings, free of type parameters.
 type boundKind struct {
 	queue, kind string
+	shards      int // as many as are declared
 	aliases     []string
 	version     int
 	attempts    int
@@ -77,7 +78,7 @@ func (b Binding) AlsoOn(queues ...string) Binding {
 	for _, q := range queues {
 		for _, k := range b.kinds {
 			moved := *k
-			moved.queue, moved.moved = q, true
+			moved.queue, moved.moved, moved.shards = q, true, 0
 			kinds = append(kinds, &moved)
 		}
 	}
@@ -178,7 +179,7 @@ func newBoundKind[J Payload[J]](old []Old[J]) *boundKind {
 	var zero J
 	spec := zero.EmqSpec()
 	k := &boundKind{
-		queue: spec.Queue, kind: spec.Kind, aliases: spec.Aliases, version: max(spec.Version, 1),
+		queue: spec.Queue, shards: spec.Shards, kind: spec.Kind, aliases: spec.Aliases, version: max(spec.Version, 1),
 		attempts: spec.Attempts, timeout: spec.Timeout, backoff: spec.Backoff, retain: spec.Retain, entry: entryOf(spec),
 	}
 	if k.attempts < 1 || k.timeout <= 0 {

@@ -1,9 +1,11 @@
 package emq
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,8 +35,18 @@ func (q *Queue) State(ctx context.Context, id ID) (State, error) {
 	if err := q.checkID(id); err != nil {
 		return "", err
 	}
-	word, err := q.q.State(ctx, string(id))
-	return State(word), err
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return "", err
+	}
+	likely := wire.Shard(string(id), len(parts))
+	for i := range parts {
+		word, err := parts[(likely+i)%len(parts)].q.State(ctx, string(id))
+		if err != nil || State(word) != StateAbsent {
+			return State(word), err
+		}
+	}
+	return StateAbsent, nil
 }
 
 func (q *Queue) checkID(id ID) error {
@@ -97,9 +109,24 @@ func (q *Queue) Browse(ctx context.Context, o BrowseOptions) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	jobs, more, err := q.q.Browse(ctx, string(o.State), o.Lane, o.Oldest, o.N, after)
+	parts, err := q.parts(ctx)
 	if err != nil {
 		return Page{}, err
+	}
+	var jobs []scripts.Listed
+	more := false
+	for _, part := range parts {
+		found, further, err := part.q.Browse(ctx, string(o.State), o.Lane, o.Oldest, o.N, after)
+		if err != nil {
+			return Page{}, err
+		}
+		jobs, more = append(jobs, found...), more || further
+	}
+	if len(parts) > 1 {
+		slices.SortStableFunc(jobs, func(a, b scripts.Listed) int { return inOrder(a.Place, b.Place, o.Oldest) })
+		if len(jobs) > o.N {
+			jobs, more = jobs[:o.N], true
+		}
 	}
 	page := Page{Jobs: make([]JobSummary, len(jobs))}
 	for i, j := range jobs {
@@ -110,6 +137,17 @@ func (q *Queue) Browse(ctx context.Context, o BrowseOptions) (Page, error) {
 		page.Next = q.cursor(listOf(o), last.Score+"/"+last.ID)
 	}
 	return page, nil
+}
+
+// inOrder compares the places of two jobs in a list, as a shard has it in order.
+func inOrder(a, b scripts.Place, oldest bool) int {
+	x, _ := strconv.ParseFloat(a.Score, 64) // a server's own text of a number
+	y, _ := strconv.ParseFloat(b.Score, 64)
+	order := cmp.Or(cmp.Compare(x, y), strings.Compare(a.ID, b.ID))
+	if !oldest {
+		return -order
+	}
+	return order
 }
 
 func summary(listed State, j scripts.Listed) JobSummary {

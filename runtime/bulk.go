@@ -45,23 +45,29 @@ const (
 // stay. ErrInvalid: a bad kind, or a negative Rate or Limit. Progress, if there is one, is called after each
 // part, in this goroutine.
 func (q *Queue) ReprocessAll(ctx context.Context, o ReprocessOptions) (BulkProgress, error) {
-	var p BulkProgress
 	if err := q.usable(); err != nil {
-		return p, err
+		return BulkProgress{}, err
 	}
 	if o.Kind != "" {
 		if err := wire.CheckKind(o.Kind); err != nil {
-			return p, fmt.Errorf("%w: %w", ErrInvalid, err)
+			return BulkProgress{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 	}
 	if o.Rate < 0 || o.Limit < 0 {
-		return p, fmt.Errorf("%w: a rate of %d, a limit of %d: neither may be negative", ErrInvalid, o.Rate, o.Limit)
+		return BulkProgress{}, fmt.Errorf("%w: a rate of %d, a limit of %d: neither may be negative", ErrInvalid, o.Rate, o.Limit)
+	}
+	began := time.Now()
+	return q.bulk(ctx, func(part *Queue, p *BulkProgress) error { return part.reprocessAll(ctx, o, began, p) })
+}
+
+func (q *Queue) reprocessAll(ctx context.Context, o ReprocessOptions, began time.Time, p *BulkProgress) error {
+	if o.Limit > 0 && p.Done >= o.Limit {
+		return nil
 	}
 	dead, err := q.q.Counts(ctx)
 	if err != nil {
-		return p, err
+		return err
 	}
-	began := time.Now()
 	// the number of dead letters bounds the loop, should the server's clock stand still
 	for at, seen := (scripts.ReviveAt{}), int64(0); seen < dead.Dead; {
 		up := reprocessBatch
@@ -73,13 +79,13 @@ func (q *Queue) ReprocessAll(ctx context.Context, o ReprocessOptions) (BulkProgr
 		}
 		r, err := q.q.Revive(ctx, scripts.Revive{At: at, Kind: o.Kind, Look: reprocessBatch, Up: up})
 		if err != nil {
-			return p, q.broken(ctx, "reprocess all", p.Done, err)
+			return q.broken(ctx, "reprocess all", p.Done, err)
 		}
 		at = r.Next
 		seen += int64(r.Done + r.Refused + r.Other + r.Dropped)
-		p = BulkProgress{p.Done + r.Done, p.Refused + r.Refused, p.Skipped + r.Other, p.Dropped + r.Dropped}
+		*p = BulkProgress{p.Done + r.Done, p.Refused + r.Refused, p.Skipped + r.Other, p.Dropped + r.Dropped}
 		if o.Progress != nil {
-			o.Progress(p)
+			o.Progress(*p)
 		}
 		if !r.More || o.Limit > 0 && p.Done >= o.Limit {
 			break
@@ -87,11 +93,11 @@ func (q *Queue) ReprocessAll(ctx context.Context, o ReprocessOptions) (BulkProgr
 		if o.Rate > 0 {
 			due := began.Add(time.Duration(p.Done) * time.Second / time.Duration(o.Rate))
 			if err := rest(ctx, time.Until(due)); err != nil {
-				return p, q.broken(ctx, "reprocess all", p.Done, err)
+				return q.broken(ctx, "reprocess all", p.Done, err)
 			}
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // broken is the error of a verb over many jobs that has come so far.
@@ -130,17 +136,18 @@ type DrainOptions struct {
 // are enqueued meanwhile may be removed too. Totals["removed"] counts them. Progress, if there is one, is
 // called after each part, in this goroutine.
 func (q *Queue) Drain(ctx context.Context, o DrainOptions) (BulkProgress, error) {
-	var p BulkProgress
 	lists := []string{"pending", "lanes"}
 	if o.Scheduled {
 		lists = append([]string{"schedule"}, lists...) // first: what becomes due meanwhile is then pending
 	}
-	for _, list := range lists {
-		if err := q.drain(ctx, "drain", scripts.Drain{List: list}, &p, o.Progress); err != nil {
-			return p, err
+	return q.bulk(ctx, func(part *Queue, p *BulkProgress) error {
+		for _, list := range lists {
+			if err := part.drain(ctx, "drain", scripts.Drain{List: list}, p, o.Progress); err != nil {
+				return err
+			}
 		}
-	}
-	return p, nil
+		return nil
+	})
 }
 
 // DrainLane removes the jobs that wait in one lane, as Drain does. An unknown lane has none. ErrInvalid: a
@@ -150,14 +157,12 @@ func (q *Queue) DrainLane(ctx context.Context, lane string) (BulkProgress, error
 	if err := q.checkLane(lane); err != nil {
 		return p, err
 	}
-	err := q.drain(ctx, "drain lane", scripts.Drain{List: "lane", Lane: lane}, &p, nil)
-	return p, err
+	return q.bulk(ctx, func(part *Queue, p *BulkProgress) error {
+		return part.drain(ctx, "drain lane", scripts.Drain{List: "lane", Lane: lane}, p, nil)
+	})
 }
 
 func (q *Queue) drain(ctx context.Context, verb string, d scripts.Drain, p *BulkProgress, progress func(BulkProgress)) error {
-	if err := q.usable(); err != nil {
-		return err
-	}
 	d.Limit, d.Verb = drainBatch, verb
 	for more := true; more; {
 		got, err := q.q.Drain(ctx, d)
@@ -177,7 +182,7 @@ func (q *Queue) drain(ctx context.Context, verb string, d scripts.Drain, p *Bulk
 // ReassignLane moves the waiting jobs of one lane to another, in their order, or out of lanes if to is
 // empty; scheduled jobs and dead letters of the lane will wait there too. What runs keeps its lane, and comes
 // back to it when it waits again. Payloads are not changed. The limits and weights of both lanes hold, and
-// stay. ErrNoLane: nothing is in the lane and it has no control; ErrInvalid: a bad name, or twice the same.
+// stay. ErrShards: the two lanes are in different shards. ErrNoLane: nothing is in the lane and it has no control; ErrInvalid: a bad name, or twice the same.
 func (q *Queue) ReassignLane(ctx context.Context, from, to string) (BulkProgress, error) {
 	var p BulkProgress
 	if err := q.usable(); err == nil && from == "" {
@@ -195,15 +200,30 @@ func (q *Queue) ReassignLane(ctx context.Context, from, to string) (BulkProgress
 		return p, fmt.Errorf("%w: lane %s cannot be moved to itself", ErrInvalid, wire.Quote(from))
 	}
 	known := false
-	for at := scripts.ReassignBegin; at.Stage != ""; {
-		r, err := q.q.Reassign(ctx, from, to, at, reassignBatch)
-		if err != nil {
-			return p, q.broken(ctx, "reassign lane", p.Done, err)
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return p, err
+	}
+	n := len(parts)
+	p, err = q.bulk(ctx, func(part *Queue, p *BulkProgress) error {
+		if to != "" && wire.Shard(from, n) != wire.Shard(to, n) {
+			return fmt.Errorf("%w: queue %s: lane %s is in shard %d and lane %s in shard %d: drain the first one, and enqueue its jobs in the other",
+				ErrShards, q.name, wire.Quote(from), wire.Shard(from, n), wire.Quote(to), wire.Shard(to, n))
 		}
-		at = r.Next
-		known = known || r.Known || r.Moved > 0
-		p.Done += r.Moved
-		p.Dropped += r.Dropped
+		for at := scripts.ReassignBegin; at.Stage != ""; {
+			r, err := part.q.Reassign(ctx, from, to, at, reassignBatch)
+			if err != nil {
+				return q.broken(ctx, "reassign lane", p.Done, err)
+			}
+			at = r.Next
+			known = known || r.Known || r.Moved > 0
+			p.Done += r.Moved
+			p.Dropped += r.Dropped
+		}
+		return nil
+	})
+	if err != nil {
+		return p, err
 	}
 	if !known {
 		return p, fmt.Errorf("%w: queue %s, lane %s: no job is in it and it has no limit, weight or pause", ErrNoLane, q.name, wire.Quote(from))
@@ -218,20 +238,21 @@ func (q *Queue) ReapLane(ctx context.Context, lane string) (int, error) {
 	if err := q.checkLane(lane); err != nil {
 		return 0, err
 	}
-	total := 0
-	for cursor, more := "0", true; more; {
-		n, next, grace, err := q.q.ReapLane(ctx, lane, cursor, defaultCrashBudget, reapBatch, defaultLease)
-		if err != nil {
-			return total, q.broken(ctx, "reap lane", total, err)
-		}
-		if grace > 0 {
-			if err := rest(ctx, grace); err != nil {
-				return total, q.broken(ctx, "reap lane", total, err)
+	p, err := q.bulk(ctx, func(part *Queue, p *BulkProgress) error {
+		for cursor, more := "0", true; more; {
+			n, next, grace, err := part.q.ReapLane(ctx, lane, cursor, defaultCrashBudget, reapBatch, defaultLease)
+			if err == nil && grace > 0 {
+				if err = rest(ctx, grace); err == nil {
+					continue
+				}
 			}
-			continue
+			if err != nil {
+				return q.broken(ctx, "reap lane", p.Done, err)
+			}
+			p.Done += n
+			cursor, more = next, next != "0"
 		}
-		total += n
-		cursor, more = next, next != "0"
-	}
-	return total, nil
+		return nil
+	})
+	return p.Done, err
 }

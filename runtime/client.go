@@ -33,10 +33,11 @@ type Client struct {
 	enqueuer Enqueuer // the client itself under its middleware
 	listener *listener
 
-	mu     sync.Mutex
-	queues map[string]*clientQueue
-	closed sync.Once
-	ended  atomic.Bool // Close was called
+	mu      sync.Mutex
+	queues  map[string]*clientQueue // by tag
+	spreads map[string]*spread      // by name
+	closed  sync.Once
+	ended   atomic.Bool // Close was called
 
 	observer Observer // all of the configuration's
 
@@ -153,7 +154,7 @@ func newClient(ctx context.Context, r rueidis.Client, owned bool, cfg clientConf
 	}
 	c := &Client{
 		rueidis: r, owned: owned, server: server, minter: minter, clientConfig: cfg, log: cfg.logger,
-		queues: make(map[string]*clientQueue), parse: parseCron,
+		queues: make(map[string]*clientQueue), spreads: make(map[string]*spread), parse: parseCron,
 	}
 	if c.log == nil {
 		c.log = slog.Default()
@@ -183,22 +184,10 @@ func (c *Client) NewID() (ID, error) {
 	return ID(id), nil
 }
 
-// clientQueue is a queue as one client sees it.
+// clientQueue is a queue, or one shard of it, as one client sees it.
 type clientQueue struct {
 	*scripts.Queue
 	gather[*scripts.NewJob, scripts.Admitted] // of what many goroutines enqueue at once
-}
-
-// queue calls scripts on a queue whose name has passed its check.
-func (c *Client) queue(name string) *clientQueue {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	q := c.queues[name]
-	if q == nil {
-		q = newClientQueue(c.server.Queue(name))
-		c.queues[name] = q
-	}
-	return q
 }
 
 func newClientQueue(q *scripts.Queue) *clientQueue {
@@ -216,8 +205,10 @@ func (c *Client) Cancel(ctx context.Context, ref Ref) error {
 	if err := c.check(ref); err != nil {
 		return err
 	}
-	_, err := c.queue(ref.Queue).Cancel(ctx, string(ref.ID))
-	return err
+	return c.find(ctx, ref, func(q *scripts.Queue) error {
+		_, err := q.Cancel(ctx, string(ref.ID))
+		return err
+	})
 }
 
 // check refuses what names no job, and every call after Close.

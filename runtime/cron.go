@@ -65,8 +65,50 @@ func (q *Queue) AddCron(ctx context.Context, name string, c Cron, job Job) error
 		return err
 	}
 	q.client.announce(ctx, []Job{job})
-	_, err = putCron(ctx, q.q, name, false, def, plan)
+	parts, err := q.parts(ctx)
+	if err == nil {
+		err = checkHome(&job, len(parts))
+	}
+	if err != nil {
+		return err
+	}
+	at := cronShard(name, job.lane, job.unique, len(parts))
+	for i, part := range parts {
+		if i == at {
+			continue
+		}
+		// where it was with another lane or unique key, or with fewer shards
+		if _, err := part.q.CronTune(ctx, name, "remove", "", 0); err != nil && !errors.Is(err, ErrGone) {
+			return err
+		}
+	}
+	_, err = putCron(ctx, parts[at].q, name, false, def, plan)
 	return err
+}
+
+// cronShard is the shard of a cron entry: that of its jobs, if they have a lane or a unique key.
+func cronShard(name, lane, unique string, shards int) int {
+	if at := home(lane, unique, shards); at >= 0 {
+		return at
+	}
+	return wire.Shard(name, shards)
+}
+
+// findCron calls f on the shards of the queue until one has the entry.
+func (q *Queue) findCron(ctx context.Context, name string, f func(*scripts.Queue) error) error {
+	if err := q.checkCron(name); err != nil {
+		return err
+	}
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, part := range parts {
+		if err = f(part.q); !errors.Is(err, ErrGone) {
+			return err
+		}
+	}
+	return q.noCron(name, err)
 }
 
 // mostMoves is how often a change is tried again that met another one.
@@ -107,28 +149,29 @@ func (q *Queue) Crons(ctx context.Context, cursor string, n int) (CronPage, erro
 	if n < 1 || n > maxCronPage {
 		return CronPage{}, fmt.Errorf("%w: a page of %d cron entries: 1 to %d", ErrInvalid, n, maxCronPage)
 	}
-	at := "0"
-	if cursor != "" {
-		var err error
-		if at, err = q.place(cronList, cursor); err != nil {
-			return CronPage{}, err
+	var page CronPage
+	next, err := q.page(ctx, cronList, cursor, func(part *Queue, at string) (string, error) {
+		if at == "" {
+			at = "0"
 		}
 		if !isScanCursor(at) {
-			return CronPage{}, q.noCursor(cronList, cursor)
+			return "", q.noCursor(cronList, cursor)
 		}
-	}
-	entries, next, err := q.q.Crons(ctx, at, n)
-	if err != nil {
-		return CronPage{}, err
-	}
-	page := CronPage{Entries: make([]CronEntry, len(entries))}
-	for i, e := range entries {
-		page.Entries[i] = cronEntry(e)
-	}
-	if next != "0" {
-		page.Next = q.cursor(cronList, next)
-	}
-	return page, nil
+		entries, next, err := part.q.Crons(ctx, at, n)
+		if err != nil {
+			return "", err
+		}
+		page.Entries = make([]CronEntry, len(entries))
+		for i, e := range entries {
+			page.Entries[i] = cronEntry(e)
+		}
+		if next == "0" {
+			next = ""
+		}
+		return next, nil
+	})
+	page.Next = next
+	return page, err
 }
 
 // RemoveCron removes an entry; the jobs that it has enqueued stay. ErrGone; ErrLocked for a declared one: take
@@ -144,33 +187,31 @@ func (q *Queue) PauseCron(ctx context.Context, name string) error {
 }
 
 func (q *Queue) tuneCron(ctx context.Context, name, verb string) error {
-	if err := q.checkCron(name); err != nil {
+	return q.findCron(ctx, name, func(q *scripts.Queue) error {
+		_, err := q.CronTune(ctx, name, verb, "", 0)
 		return err
-	}
-	_, err := q.q.CronTune(ctx, name, verb, "", 0)
-	return q.noCron(name, err)
+	})
 }
 
 // ResumeCron ends a pause: the entry ticks from now on. ErrGone. Safe to repeat.
 func (q *Queue) ResumeCron(ctx context.Context, name string) error {
-	if err := q.checkCron(name); err != nil {
-		return err
-	}
-	for range mostMoves {
-		e, now, err := q.q.Cron(ctx, name)
-		if err != nil {
-			return q.noCron(name, err)
+	return q.findCron(ctx, name, func(shard *scripts.Queue) error {
+		for range mostMoves {
+			e, now, err := shard.Cron(ctx, name)
+			if err != nil {
+				return err
+			}
+			plan, err := q.client.parse(cronOf(e))
+			if err != nil {
+				return err
+			}
+			word, err := shard.CronTune(ctx, name, "resume", e.Rev, tickAfter(plan, now))
+			if err != nil || word == "done" {
+				return err
+			}
 		}
-		plan, err := q.client.parse(cronOf(e))
-		if err != nil {
-			return err
-		}
-		word, err := q.q.CronTune(ctx, name, "resume", e.Rev, tickAfter(plan, now))
-		if err != nil || word == "done" {
-			return q.noCron(name, err)
-		}
-	}
-	return fmt.Errorf("%w: cron entry %s of queue %s: others keep changing it", ErrState, name, q.name)
+		return fmt.Errorf("%w: cron entry %s of queue %s: others keep changing it", ErrState, name, q.name)
+	})
 }
 
 // RunCronNow enqueues the job of an entry at once, also of a paused one. It stands for no tick: Info.Tick is
@@ -178,12 +219,13 @@ func (q *Queue) ResumeCron(ctx context.Context, name string) error {
 // enqueue; ErrGone without such an entry. Each call enqueues another job.
 func (q *Queue) RunCronNow(ctx context.Context, name string) (Receipt, error) {
 	receipt := Receipt{Ref: Ref{Queue: q.name}, Status: Refused}
-	if err := q.checkCron(name); err != nil {
-		return receipt, err
-	}
-	e, _, err := q.q.Cron(ctx, name)
+	var e scripts.CronEntry
+	err := q.findCron(ctx, name, func(q *scripts.Queue) (err error) {
+		e, _, err = q.Cron(ctx, name)
+		return err
+	})
 	if err != nil {
-		return receipt, q.noCron(name, err)
+		return receipt, err
 	}
 	receipts := []Receipt{{Ref: receipt.Ref}}
 	errs := q.client.send(ctx, newMark(), []Job{cronJob(q.name, e)}, receipts)
@@ -239,7 +281,7 @@ func cronDef(c Cron, job Job) (scripts.CronDef, error) {
 func cronJob(queue string, e scripts.CronEntry) Job {
 	job := Job{
 		kind: e.Kind, queue: queue, version: e.Version, payload: e.Payload, lane: e.Lane, unique: e.Unique,
-		mode: UniqueMode{start: e.UntilStart, window: e.Window},
+		mode: UniqueMode{start: e.UntilStart, window: e.Window}, uniqueInLane: true, // or it had been refused
 	}
 	if e.Headers != "" {
 		// headers that somebody has spoilt are no reason not to run the job

@@ -71,7 +71,16 @@ func (c *consumer) refreshCrons() error {
 	ctx, cancel := context.WithTimeout(c.w.life, callTimeout)
 	defer cancel()
 	var errs []error
+	shards := 1
+	if s := c.w.client.known(c.q.Name()); s != nil {
+		shards = len(s.shards)
+	}
+	moved := c.moved
 	for _, d := range c.crons {
+		if cronShard(d.name, d.def.Lane, d.def.Unique, shards) != c.shard {
+			moved = append(moved[:len(moved):len(moved)], d.name) // it is where it was when there were fewer
+			continue
+		}
 		status, err := putCron(ctx, c.q, d.name, true, d.def, d.plan)
 		switch {
 		case errors.Is(err, ErrLocked):
@@ -84,7 +93,7 @@ func (c *consumer) refreshCrons() error {
 			c.w.log.Info("emq: a declared cron entry was written", "queue", c.q.Name(), "entry", d.name, "spec", d.def.Spec, "zone", d.def.TZ)
 		}
 	}
-	for _, name := range c.moved {
+	for _, name := range moved {
 		if _, err := c.q.CronTune(ctx, name, "retire", "", 0); err != nil && !errors.Is(err, ErrGone) {
 			errs = append(errs, err)
 		}
@@ -236,12 +245,13 @@ func (p *pump) fire(ctx context.Context, e scripts.CronEntry, tick dueTick) (boo
 		f.Tick = tick.fire.UnixMilli()
 	}
 	for range mostMoves {
-		receipt := Receipt{}
-		admit, err := p.c.w.client.admission(newMark(), job, &receipt)
+		id, err := p.mint()
 		if err != nil {
 			return false, err
 		}
-		f.NewJob = admit.NewJob
+		if f.NewJob, err = p.c.w.client.admission(newMark(), job, id); err != nil {
+			return false, err
+		}
 		outcome, err := p.c.q.CronFire(ctx, f)
 		if err != nil || outcome == "moved" || outcome == "early" {
 			return err == nil, err
@@ -252,6 +262,18 @@ func (p *pump) fire(ctx context.Context, e scripts.CronEntry, tick dueTick) (boo
 		}
 	}
 	return false, fmt.Errorf("%w: cron entry %s: every id that was minted is taken", ErrState, e.Name)
+}
+
+// mint mints an id for a job of this shard.
+func (p *pump) mint() (ID, error) {
+	shards := 1
+	if s := p.c.w.client.known(p.c.q.Name()); s != nil {
+		shards = len(s.shards)
+	}
+	if p.c.shard >= shards { // the knowledge is being renewed
+		shards = 1
+	}
+	return p.c.w.client.mintFor(p.c.shard, shards)
 }
 
 // tell logs and observes what became of a tick.

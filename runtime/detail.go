@@ -60,7 +60,11 @@ func (q *Queue) Job(ctx context.Context, id ID) (JobDetail, error) {
 	if err := q.checkID(id); err != nil {
 		return JobDetail{}, err
 	}
-	d, err := q.q.Detail(ctx, string(id))
+	var d scripts.Detail
+	err := q.find(ctx, id, func(q *scripts.Queue) (err error) {
+		d, err = q.Detail(ctx, string(id))
+		return err
+	})
 	if err != nil {
 		return JobDetail{}, err
 	}

@@ -109,6 +109,9 @@ func checkJob(job *Job, maxPayload int) error {
 	if err := job.Err(); err != nil {
 		return err
 	}
+	if err := checkHome(job, job.shards); err != nil {
+		return err
+	}
 	size := len(job.payload)
 	for k, v := range job.headers {
 		size += len(k) + len(v)
@@ -126,25 +129,37 @@ func (c *Client) send(ctx context.Context, src string, jobs []Job, receipts []Re
 	for i := range open {
 		open[i] = i
 	}
-	sent := make([]bool, len(jobs)) // those that a server may have
+	sent := make([]bool, len(jobs))          // those that a server may have
+	homes := make([]*clientQueue, len(jobs)) // a job that is sent again goes to the shard that may have it
 	var errs []error
 	for try := 0; len(open) > 0; try++ {
-		admits := make([]scripts.Admit, 0, len(open))
+		var again, ready []int
+		var lost error
+		admits := make([]admit, 0, len(open))
 		for _, i := range open {
-			admit, err := c.admission(src, jobs[i], &receipts[i])
+			unknown, err := c.settleHome(ctx, &jobs[i], &homes[i], &receipts[i])
+			switch {
+			case unknown:
+				again, lost = append(again, i), err
+				continue
+			case err != nil:
+				receipts[i].Status = Refused
+				errs = append(errs, err)
+				continue
+			}
+			job, err := c.admission(src, jobs[i], receipts[i].ID)
 			if err != nil {
 				return append(errs, err)
 			}
-			admits = append(admits, admit)
+			ready = append(ready, i)
+			admits = append(admits, admit{homes[i], job})
 		}
-		var again []int
-		var lost error
 		for n, a := range c.admit(ctx, admits) {
-			i := open[n]
+			i := ready[n]
 			repeat, err := c.verdict(src, jobs[i], a, &receipts[i])
 			switch {
 			case repeat && err == nil: // an id that another client minted too
-				again = append(again, i)
+				again, homes[i] = append(again, i), nil
 			case repeat:
 				again, lost = append(again, i), err
 				sent[i] = sent[i] || !undialled(err)
@@ -182,12 +197,40 @@ func undialled(err error) bool {
 	return errors.As(err, &op) && op.Op == "dial"
 }
 
-func (c *Client) admit(ctx context.Context, admits []scripts.Admit) []scripts.Admitted {
-	if len(admits) > 1 {
-		return c.server.EnqueueAll(ctx, admits)
+// settleHome gives a job its shard and its id, if it has none yet. With unknown the server could not be asked how
+// many shards there are.
+func (c *Client) settleHome(ctx context.Context, job *Job, to **clientQueue, receipt *Receipt) (unknown bool, err error) {
+	if *to != nil {
+		return false, nil
 	}
-	job := &admits[0].NewJob
-	q := c.queue(admits[0].Name())
+	shards, err := c.shards(ctx, job.queue, job.shards)
+	if err != nil {
+		_, answered := rueidis.IsRedisErr(err)
+		return !answered && !errors.Is(err, ErrState), err
+	}
+	*to, err = c.place(job, shards, receipt)
+	return false, err
+}
+
+// admit is a job and its shard.
+type admit struct {
+	*clientQueue
+	job scripts.NewJob
+}
+
+func (c *Client) admit(ctx context.Context, admits []admit) []scripts.Admitted {
+	switch len(admits) {
+	case 0:
+		return nil
+	case 1:
+	default:
+		all := make([]scripts.Admit, len(admits))
+		for i, a := range admits {
+			all[i] = scripts.Admit{Queue: a.Queue, NewJob: a.job}
+		}
+		return c.server.EnqueueAll(ctx, all)
+	}
+	job, q := &admits[0].job, admits[0].clientQueue
 	if job.Plain() {
 		a, err := q.do(ctx, job)
 		if err != nil {
@@ -199,15 +242,8 @@ func (c *Client) admit(ctx context.Context, admits []scripts.Admit) []scripts.Ad
 	return []scripts.Admitted{{Admission: a, Err: err}}
 }
 
-// admission writes a job as the scripts take it, and mints its id if the caller gave none.
-func (c *Client) admission(src string, job Job, receipt *Receipt) (scripts.Admit, error) {
-	if receipt.ID == "" {
-		id, err := c.NewID()
-		if err != nil {
-			return scripts.Admit{}, err
-		}
-		receipt.ID = id
-	}
+// admission writes a job as the scripts take it.
+func (c *Client) admission(src string, job Job, id ID) (scripts.NewJob, error) {
 	fields := []string{"kind", job.kind}
 	if job.version > 1 {
 		fields = append(fields, "v", fmt.Sprint(job.version))
@@ -215,15 +251,15 @@ func (c *Client) admission(src string, job Job, receipt *Receipt) (scripts.Admit
 	if len(job.headers) > 0 {
 		headers, err := json.Marshal(job.headers)
 		if err != nil {
-			return scripts.Admit{}, fmt.Errorf("%w: headers: %w", ErrInvalid, err)
+			return scripts.NewJob{}, fmt.Errorf("%w: headers: %w", ErrInvalid, err)
 		}
 		fields = append(fields, "headers", string(headers))
 	}
-	return scripts.Admit{Queue: c.queue(job.queue).Queue, NewJob: scripts.NewJob{
-		ID: string(receipt.ID), Payload: job.payload, Src: src, Fields: fields, Lane: job.lane,
+	return scripts.NewJob{
+		ID: string(id), Payload: job.payload, Src: src, Fields: fields, Lane: job.lane,
 		Unique: job.unique, Window: job.mode.window, UntilStart: job.mode.start, Debounce: job.mode.debounced && job.unique != "",
 		Later: job.in > 0 || !job.at.IsZero(), Delay: job.in, At: job.at,
-	}}, nil
+	}, nil
 }
 
 // verdict reads the answer for one job. With repeat the job must be sent again; the error then says why

@@ -49,7 +49,7 @@ func (q *Queue) SetEvents(ctx context.Context, on bool) error {
 	if on {
 		value = "1"
 	}
-	return q.q.Set(ctx, scripts.FieldEvents, value)
+	return q.set(ctx, scripts.FieldEvents, value)
 }
 
 // mostEvents is how many events wait for a slow callback before they are dropped.
@@ -58,7 +58,7 @@ const mostEvents = 4096
 // Subscribe calls heard for each event of the queue, one after the other, until ctx ends; then it
 // returns nil; the cause of a ctx that has ended before. Events are told at most once, and only while SetEvents has switched them on: use them to
 // show what happens, not to decide. After a cut connection it subscribes again and says so with
-// EventSubscribed, which also comes first.
+// EventSubscribed, which also comes first. Shards that a queue gets later are not heard: subscribe anew.
 //
 // ErrInvalid, ErrPermission (the user may not subscribe); an error also when the client is closed.
 func (q *Queue) Subscribe(ctx context.Context, heard func(JobEvent)) error {
@@ -71,20 +71,25 @@ func (q *Queue) Subscribe(ctx context.Context, heard func(JobEvent)) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("emq: subscribe: queue %s: nothing was heard: %w", q.name, context.Cause(ctx))
 	}
-	in := inbox{come: make(chan struct{}, 1), queue: q.name}
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return err
+	}
+	in := inbox{come: make(chan struct{}, 1), queue: q.name, channels: len(parts), stand: make(map[int]bool)}
 	fault := make(chan error, 1)
-	stop := q.client.listener.listen(&hearer{
-		channel: q.q.Channel("events"),
-		heard:   in.take,
-		renewed: in.renewed,
-		refused: func(err error) {
-			select {
-			case fault <- err:
-			default:
-			}
-		},
-	})
-	defer stop()
+	for i, part := range parts {
+		defer q.client.listener.listen(&hearer{
+			channel: part.q.Channel("events"),
+			heard:   in.take,
+			renewed: func() { in.renewed(i) },
+			refused: func(err error) {
+				select {
+				case fault <- err:
+				default:
+				}
+			},
+		})()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -108,10 +113,12 @@ func (q *Queue) Subscribe(ctx context.Context, heard func(JobEvent)) error {
 
 // inbox is what waits for a callback.
 type inbox struct {
-	queue string
-	come  chan struct{}
+	queue    string
+	channels int // one for each shard
+	come     chan struct{}
 
 	mu      sync.Mutex
+	stand   map[int]bool // those that were renewed, until all were
 	events  []JobEvent
 	begun   bool
 	dropped int
@@ -139,10 +146,15 @@ func (in *inbox) admitDropped() {
 	}
 }
 
-// renewed notes that the subscription stands.
-func (in *inbox) renewed() {
+// renewed notes that the subscription of one channel stands.
+func (in *inbox) renewed(channel int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.stand[channel] = true
+	if len(in.stand) < in.channels {
+		return
+	}
+	clear(in.stand)
 	reason := ""
 	if in.begun {
 		reason = "the connection was cut"

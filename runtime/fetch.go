@@ -9,14 +9,23 @@ import (
 	"github.com/echomq/emq/runtime/scripts"
 )
 
-// consumer serves one queue.
+// served is what the consumers of one queue have in common.
+type served struct {
+	name    string
+	shards  int                   // as many as are declared
+	kinds   map[string]*boundKind // by kind and alias
+	crons   []declaredCron
+	moved   []string // entries that their jobs declare on another queue now
+	portion *portion // of the process's slots
+}
+
+// consumer serves one queue, or one shard of it.
 type consumer struct {
+	*served
 	w     *Worker
+	shard int
 	q     *scripts.Queue
-	kinds map[string]*boundKind // by kind and alias
-	crons []declaredCron
-	moved []string // entries that their jobs declare on another queue now
-	share *share   // of the process's slots
+	share *share
 	pump  *pump
 	warn  sparse
 
@@ -37,14 +46,34 @@ type consumer struct {
 	parker *parker
 }
 
-func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
+func newServed(w *Worker, name string, kinds []*boundKind) *served {
 	own := w.cfg.Queues[name]
 	limit := own.Concurrency
 	if limit == 0 {
 		limit = w.cfg.Concurrency
 	}
+	s := &served{name: name, kinds: make(map[string]*boundKind), portion: w.slots.portion(limit, own.Weight)}
+	for _, k := range kinds {
+		bound := *k
+		s.shards = max(s.shards, k.shards)
+		if !k.moved {
+			s.crons = append(s.crons, k.crons...)
+		} else {
+			for _, d := range k.crons {
+				s.moved = append(s.moved, d.name)
+			}
+		}
+		bound.run = wrap(k.run, w.cfg.Middleware)
+		for _, name := range append([]string{k.kind}, k.aliases...) {
+			s.kinds[name] = &bound
+		}
+	}
+	return s
+}
+
+func newConsumer(w *Worker, s *served, shard int) *consumer {
 	c := &consumer{
-		w: w, q: w.client.queue(name).Queue, kinds: make(map[string]*boundKind), share: w.slots.share(limit, own.Weight),
+		served: s, w: w, shard: shard, q: w.client.shard(s.name, shard).Queue, share: w.slots.join(s.portion),
 		runs: make(map[scripts.Fence]*run), token: make(chan struct{}, 1),
 		noticed: make(map[string]bool), hurry: make(chan struct{}, 1),
 	}
@@ -52,20 +81,6 @@ func newConsumer(w *Worker, name string, kinds []*boundKind) *consumer {
 	c.settles = gather[scripts.Settle, scripts.Settled]{
 		life: func() context.Context { return w.life }, call: c.settleAll,
 		bytes: scripts.Settle.Bytes, limit: scripts.MaxGatheredBytes, most: scripts.MaxGathered,
-	}
-	for _, k := range kinds {
-		bound := *k
-		if !k.moved {
-			c.crons = append(c.crons, k.crons...)
-		} else {
-			for _, d := range k.crons {
-				c.moved = append(c.moved, d.name)
-			}
-		}
-		bound.run = wrap(k.run, w.cfg.Middleware)
-		for _, name := range append([]string{k.kind}, k.aliases...) {
-			c.kinds[name] = &bound
-		}
 	}
 	return c
 }
@@ -135,7 +150,11 @@ func (c *consumer) fetch(ctx context.Context, ok func()) error {
 func (c *consumer) claim(n int) (scripts.Claimed, error) {
 	ctx, cancel := context.WithTimeout(c.w.life, callTimeout)
 	defer cancel()
-	return c.q.Claim(ctx, scripts.Claim{Lease: c.w.cfg.Lease, N: n, By: newMark()})
+	claimed, err := c.q.Claim(ctx, scripts.Claim{Lease: c.w.cfg.Lease, N: n, By: newMark()})
+	if err == nil && claimed.Shards > 1 && claimed.Shards <= MaxShards {
+		c.w.widen(c.served, claimed.Shards)
+	}
+	return claimed, err
 }
 
 // handBackAll returns jobs that a claim brought after the stop had begun.

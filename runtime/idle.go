@@ -19,8 +19,10 @@ import (
 // as Run does, and ErrShutdown if ctx has ended or Abort was called before that; with the cause of ctx if it has.
 func (w *Worker) RunUntilIdle(ctx context.Context) error {
 	var idle *idler
-	err := w.run(ctx, func(claims context.Context, front *sync.WaitGroup) <-chan struct{} {
-		idle = newIdler(w)
+	token := make(chan struct{}, 1)
+	err := w.run(ctx, token, func(context.Context, *sync.WaitGroup, *consumer) {}, func(claims context.Context, front *sync.WaitGroup) <-chan struct{} {
+		w.left = make(chan struct{}, 1)
+		idle = &idler{w: w, token: token, ended: make(chan struct{})}
 		w.loops.start(claims, w, front, "fetch", longestPause, idle.loop)
 		return idle.ended
 	})
@@ -43,16 +45,8 @@ type idler struct {
 	w     *Worker
 	token chan struct{} // for whichever queue
 	next  int           // the consumer to begin with: the one after the last that got a job
+	ready int           // how many consumers have joined
 	ended chan struct{} // closed when nothing is left to run
-}
-
-func newIdler(w *Worker) *idler {
-	d := &idler{w: w, token: make(chan struct{}, 1), ended: make(chan struct{})}
-	w.left = make(chan struct{}, 1)
-	for _, c := range w.consumers {
-		c.token = d.token
-	}
-	return d
 }
 
 // reached is closed once everything has run; a run that was aborted before it began has no idler.
@@ -64,21 +58,14 @@ func (d *idler) reached() <-chan struct{} {
 }
 
 func (d *idler) loop(ctx context.Context, ok func()) error {
-	for _, c := range d.w.consumers {
-		if err := c.join(ctx); errors.Is(err, ErrPartialQueue) {
+	d.ready = 0
+	for ctx.Err() == nil {
+		if err := d.join(ctx); errors.Is(err, ErrPartialQueue) {
 			d.w.fail(err)
 			return nil
 		} else if err != nil {
 			return err
 		}
-		if err := c.refreshCrons(); err != nil {
-			return err
-		}
-		if _, err := c.pump.beat(); err != nil { // what was due before takes its place in the order
-			return err
-		}
-	}
-	for ctx.Err() == nil {
 		alone := d.w.running.empty() // before the round: what ends during it may leave something to do
 		busy, err := d.round(ctx)
 		if err != nil {
@@ -87,7 +74,7 @@ func (d *idler) loop(ctx context.Context, ok func()) error {
 		ok()
 		switch {
 		case busy:
-		case alone && ctx.Err() == nil:
+		case alone && ctx.Err() == nil && d.ready == len(d.w.all()):
 			close(d.ended)
 			return nil
 		default:
@@ -97,13 +84,32 @@ func (d *idler) loop(ctx context.Context, ok func()) error {
 	return nil
 }
 
+// join begins with the consumers that have come: at first all of them, later those of further shards.
+func (d *idler) join(ctx context.Context) error {
+	for all := d.w.all(); d.ready < len(all); all = d.w.all() {
+		c := all[d.ready]
+		if err := c.join(ctx); err != nil {
+			return err
+		}
+		if err := c.refreshCrons(); err != nil {
+			return err
+		}
+		if _, err := c.pump.beat(); err != nil { // what was due before takes its place in the order
+			return err
+		}
+		d.ready++
+	}
+	return nil
+}
+
 // round claims once for each queue, pumps those that gave nothing, and answers whether there is more to do
 // at once.
 func (d *idler) round(ctx context.Context) (busy bool, err error) {
 	first := d.next
-	for i := range d.w.consumers {
-		at := (first + i) % len(d.w.consumers)
-		c := d.w.consumers[at]
+	all := d.w.all()
+	for i := range all {
+		at := (first + i) % len(all)
+		c := all[at]
 		n := c.w.slots.takeFree(c.share, largestClaim)
 		if n == 0 {
 			continue
@@ -154,7 +160,7 @@ func (d *idler) wait(ctx context.Context) {
 
 // beatNow and lookNow follow a clock that was moved by hand.
 func (w *Worker) beatNow() {
-	for _, c := range w.consumers {
+	for _, c := range w.all() {
 		if err := c.extend(w.life, c.registered()); err != nil && w.life.Err() == nil {
 			w.log.Warn("emq: a heartbeat failed", "queue", c.q.Name(), "error", err)
 		}
@@ -165,7 +171,7 @@ func (w *Worker) beatNow() {
 }
 
 func (w *Worker) lookNow() {
-	for _, c := range w.consumers {
+	for _, c := range w.all() {
 		c.pump.kick()
 		signalOne(c.token)
 	}

@@ -21,9 +21,11 @@ type Job struct {
 	lane        string
 	unique      string
 	mode        UniqueMode
+	shards      int // as many as are declared
 	entry       kindEntry
 	options
-	err error
+	uniqueInLane bool
+	err          error
 }
 
 type options struct {
@@ -96,7 +98,8 @@ func WithHeader(key, value string) Option {
 // be encoded, a bad lane, id, header or delay) is found by Job.Err, and Enqueue refuses it.
 func New[J Payload[J]](payload J, opts ...Option) Job {
 	spec := payload.EmqSpec()
-	job := Job{kind: spec.Kind, queue: spec.Queue, version: max(spec.Version, 1), value: payload, mode: spec.UniqueFor}
+	job := Job{kind: spec.Kind, queue: spec.Queue, version: max(spec.Version, 1), value: payload, mode: spec.UniqueFor,
+		shards: spec.Shards, uniqueInLane: spec.UniqueInLane}
 	job.entry = entryOf(spec)
 	for _, opt := range opts {
 		if opt == nil {
@@ -113,6 +116,9 @@ func New[J Payload[J]](payload J, opts ...Option) Job {
 	}
 	check(wire.CheckQueue(job.queue))
 	check(wire.CheckKind(job.kind))
+	if spec.Shards < 0 || spec.Shards > MaxShards {
+		check(fmt.Errorf("%d shards: a queue has 1 to %d", spec.Shards, MaxShards))
+	}
 	if job.delayed && !job.at.IsZero() {
 		check(errors.New("In and At are given together"))
 	}

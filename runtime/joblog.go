@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/echomq/emq/runtime/scripts"
 )
 
 const (
@@ -49,6 +51,10 @@ func (q *Queue) Logs(ctx context.Context, id ID, from int64, n int) (LogPage, er
 	if n < 1 || n > maxPage {
 		return LogPage{}, fmt.Errorf("%w: a page of %d log lines: 1 to %d", ErrInvalid, n, maxPage)
 	}
-	l, err := q.q.Logs(ctx, string(id), from, n)
+	var l scripts.Lines
+	err := q.find(ctx, id, func(q *scripts.Queue) (err error) {
+		l, err = q.Logs(ctx, string(id), from, n)
+		return err
+	})
 	return LogPage{l.Lines, l.First, l.Total}, err
 }

@@ -28,6 +28,7 @@ type kindEntry struct {
 // server that refuses it refuses the enqueue too, or the next call tries again.
 func (c *Client) announce(ctx context.Context, jobs []Job) {
 	fresh := make(map[string]map[string]kindEntry)
+	shards := make(map[string]int)
 	for _, j := range jobs {
 		if _, known := c.announced.Load(j.queue + "/" + j.kind); known {
 			continue
@@ -36,9 +37,10 @@ func (c *Client) announce(ctx context.Context, jobs []Job) {
 			fresh[j.queue] = make(map[string]kindEntry)
 		}
 		fresh[j.queue][j.kind] = j.entry
+		shards[j.queue] = max(shards[j.queue], j.shards)
 	}
 	for queue, kinds := range fresh {
-		if err := c.register(ctx, queue, kinds); err != nil {
+		if err := c.register(ctx, queue, kinds, shards[queue]); err != nil {
 			c.log.Debug("emq: kinds were not entered into the registry", "queue", queue, "error", err)
 			continue
 		}
@@ -48,16 +50,33 @@ func (c *Client) announce(ctx context.Context, jobs []Job) {
 	}
 }
 
-func (c *Client) register(ctx context.Context, queue string, kinds map[string]kindEntry) error {
+// register enters kinds on each shard of a queue, and learns how many there are.
+func (c *Client) register(ctx context.Context, queue string, kinds map[string]kindEntry, want int) error {
+	entries, err := entriesOf(kinds)
+	if err != nil {
+		return err
+	}
+	n, err := c.shard(queue, 0).Register(ctx, entries)
+	if err != nil {
+		return err
+	}
+	shards, err := c.ensureShards(ctx, queue, n, want)
+	for i := 1; err == nil && i < len(shards); i++ {
+		_, err = shards[i].Register(ctx, entries)
+	}
+	return err
+}
+
+func entriesOf(kinds map[string]kindEntry) (map[string]string, error) {
 	entries := make(map[string]string, len(kinds))
 	for kind, e := range kinds {
 		text, err := json.Marshal(e)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		entries[kind] = string(text)
 	}
-	return c.queue(queue).Register(ctx, entries)
+	return entries, nil
 }
 
 // Retired binds a kind that is gone on purpose (//emq:retired): what is left of it in the queue is
@@ -69,9 +88,16 @@ func Retired(queue, kind string) Binding {
 // join compares the queue's registry with what this worker binds, and enters the bound kinds. It fails
 // with ErrPartialQueue if a package's jobs are known here and none of that package is bound.
 func (c *consumer) join(ctx context.Context) error {
-	entries, err := c.q.Registry(ctx)
+	entries, shards, err := c.q.Registry(ctx)
 	if err != nil {
 		return err
+	}
+	if c.shard == 0 {
+		all, err := c.w.client.ensureShards(ctx, c.q.Name(), shards, c.served.shards)
+		if err != nil {
+			return err
+		}
+		c.w.widen(c.served, len(all))
 	}
 	own := make(map[string]kindEntry)
 	packages := make(map[string]bool)
@@ -95,7 +121,14 @@ func (c *consumer) join(ctx context.Context) error {
 		return fmt.Errorf("%w: queue %s: %s: bind those packages too, or set AllowPartial, or bind a kind that is gone with emq.Retired",
 			ErrPartialQueue, c.q.Name(), strings.Join(foreign, ", "))
 	}
-	err = c.w.client.register(ctx, c.q.Name(), own)
+	if len(own) == 0 {
+		return nil
+	}
+	texts, err := entriesOf(own)
+	if err != nil {
+		return err
+	}
+	_, err = c.q.Register(ctx, texts)
 	var reply *rueidis.RedisError
 	if errors.As(err, &reply) {
 		// the registry is advice: a server at its maxmemory refuses the entry, and must be drained

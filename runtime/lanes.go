@@ -42,30 +42,31 @@ func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, erro
 	if n < 1 || n > maxLanePage {
 		return LanePage{}, fmt.Errorf("%w: a page of %d lanes: 1 to %d", ErrInvalid, n, maxLanePage)
 	}
-	at := scripts.LanesBegin
-	if cursor != "" {
-		place, err := q.place(laneList, cursor)
+	var page LanePage
+	next, err := q.page(ctx, laneList, cursor, func(part *Queue, place string) (string, error) {
+		at := scripts.LanesBegin
+		if place != "" {
+			stage, scan, _ := strings.Cut(place, "/")
+			if !validLaneCursor(stage, scan) {
+				return "", q.noCursor(laneList, cursor)
+			}
+			at = scripts.LanesAt{Stage: stage, Cursor: scan}
+		}
+		lanes, next, err := part.q.Lanes(ctx, at, n)
 		if err != nil {
-			return LanePage{}, err
+			return "", err
 		}
-		stage, scan, _ := strings.Cut(place, "/")
-		if !validLaneCursor(stage, scan) {
-			return LanePage{}, q.noCursor(laneList, cursor)
+		page.Lanes = make([]Lane, len(lanes))
+		for i, l := range lanes {
+			page.Lanes[i] = Lane(l)
 		}
-		at = scripts.LanesAt{Stage: stage, Cursor: scan}
-	}
-	lanes, next, err := q.q.Lanes(ctx, at, n)
-	if err != nil {
-		return LanePage{}, err
-	}
-	page := LanePage{Lanes: make([]Lane, len(lanes))}
-	for i, l := range lanes {
-		page.Lanes[i] = Lane(l)
-	}
-	if next.Stage != "" {
-		page.Next = q.cursor(laneList, next.Stage+"/"+next.Cursor)
-	}
-	return page, nil
+		if next.Stage == "" {
+			return "", nil
+		}
+		return next.Stage + "/" + next.Cursor, nil
+	})
+	page.Next = next
+	return page, err
 }
 
 func validLaneCursor(stage, cursor string) bool {
@@ -82,8 +83,78 @@ func (q *Queue) Lane(ctx context.Context, name string) (Lane, error) {
 	if err := q.checkLane(name); err != nil {
 		return Lane{}, err
 	}
-	l, err := q.q.Lane(ctx, name)
-	return Lane(l), err
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return Lane{}, err
+	}
+	var lane Lane
+	waiting, active := int64(0), int64(0)
+	for i, part := range parts {
+		l, err := part.q.Lane(ctx, name)
+		if err != nil {
+			return Lane{}, err
+		}
+		if i == wire.Shard(name, len(parts)) {
+			lane = Lane(l)
+		}
+		waiting, active = waiting+l.Waiting, active+l.Active
+	}
+	lane.Waiting, lane.Active = waiting, active
+	return lane, nil
+}
+
+// tune changes how a lane is served: in its shard, and where jobs of it are left from a time with fewer shards. The
+// empty lane is in each.
+func (q *Queue) tune(ctx context.Context, name, verb string, value int) error {
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return err
+	}
+	for i, part := range parts {
+		if name != "" && i != wire.Shard(name, len(parts)) {
+			l, err := part.q.Lane(ctx, name)
+			if err != nil {
+				return err
+			}
+			if l.Waiting+l.Active == 0 && !l.Paused && l.Limit == 0 && l.Weight == 1 {
+				continue
+			}
+		}
+		if err := part.q.Tune(ctx, name, verb, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spreadLanes gives the controls of this shard's lanes to the shards in which the lanes are now.
+func (q *Queue) spreadLanes(ctx context.Context, parts []*Queue) error {
+	for at := scripts.LanesBegin; at.Stage != ""; {
+		lanes, next, err := q.q.Lanes(ctx, at, maxLanePage)
+		if err != nil {
+			return err
+		}
+		for _, l := range lanes {
+			to := parts[wire.Shard(l.Name, len(parts))].q
+			if to.Tag() == q.q.Tag() {
+				continue
+			}
+			if l.Paused {
+				err = to.Tune(ctx, l.Name, "pause", 0)
+			}
+			if err == nil && l.Limit > 0 {
+				err = to.Tune(ctx, l.Name, "limit", l.Limit)
+			}
+			if err == nil && l.Weight > 1 {
+				err = to.Tune(ctx, l.Name, "weight", l.Weight)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		at = next
+	}
+	return nil
 }
 
 // PauseLane keeps the waiting jobs of a lane from being claimed, and those that come; what runs goes on.
@@ -92,7 +163,7 @@ func (q *Queue) PauseLane(ctx context.Context, name string) error {
 	if err := q.checkLane(name); err != nil {
 		return err
 	}
-	return q.q.Tune(ctx, name, "pause", 0)
+	return q.tune(ctx, name, "pause", 0)
 }
 
 // ResumeLane ends a pause. Safe to repeat.
@@ -100,7 +171,7 @@ func (q *Queue) ResumeLane(ctx context.Context, name string) error {
 	if err := q.checkLane(name); err != nil {
 		return err
 	}
-	return q.q.Tune(ctx, name, "resume", 0)
+	return q.tune(ctx, name, "resume", 0)
 }
 
 // SetLaneLimit sets how many jobs of a lane run at once, in all processes together. A limit outside 1
@@ -113,7 +184,7 @@ func (q *Queue) SetLaneLimit(ctx context.Context, name string, limit int) error 
 	if limit < 1 || limit > MaxLimit {
 		return q.refuse("a limit of %d for lane %s: 1 to 1000000000; ClearLaneLimit takes it away, PauseLane lets nothing run", limit, wire.Quote(name))
 	}
-	return q.q.Tune(ctx, name, "limit", limit)
+	return q.tune(ctx, name, "limit", limit)
 }
 
 // ClearLaneLimit takes a lane's limit away. Safe to repeat.
@@ -121,7 +192,7 @@ func (q *Queue) ClearLaneLimit(ctx context.Context, name string) error {
 	if err := q.checkLane(name); err != nil {
 		return err
 	}
-	return q.q.Tune(ctx, name, "limit", 0)
+	return q.tune(ctx, name, "limit", 0)
 }
 
 // SetLaneWeight sets the share of a lane: while both have jobs, a lane of weight 3 is served three times as
@@ -139,7 +210,7 @@ func (q *Queue) SetLaneWeight(ctx context.Context, name string, weight int) erro
 	if weight < 1 || weight > MaxLaneWeight {
 		return q.refuse("a weight of %d for lane %s: it must be from 1 to %d; 1 is the default, PauseLane lets nothing run", weight, wire.Quote(name), MaxLaneWeight)
 	}
-	return q.q.Tune(ctx, name, "weight", weight)
+	return q.tune(ctx, name, "weight", weight)
 }
 
 func (q *Queue) checkLane(name string) error {

@@ -13,9 +13,19 @@ import (
 // The cost is bounded and small, whatever the size of the queue, so a metric may ask for it every few
 // seconds. Safe to repeat.
 func (q *Queue) Latency(ctx context.Context) (time.Duration, error) {
-	if err := q.usable(); err != nil {
+	var longest time.Duration
+	err := q.each(ctx, func(part *Queue) error {
+		wait, err := part.latency(ctx)
+		longest = max(longest, wait)
+		return err
+	})
+	if err != nil {
 		return 0, err
 	}
+	return longest, nil
+}
+
+func (q *Queue) latency(ctx context.Context) (time.Duration, error) {
 	now, jobs, err := q.q.Next(ctx)
 	if err != nil {
 		return 0, err

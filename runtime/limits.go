@@ -3,6 +3,8 @@ package emq
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,7 +12,8 @@ import (
 	"github.com/echomq/emq/runtime/scripts"
 )
 
-// Settings is how a whole queue is served, in all processes together. Zero is "not set", but for the caps
+// Settings is how a whole queue is served, in all processes together. Over shards the numbers of jobs are split
+// into equal parts, each of which holds in one shard: docs/shards.md. Zero is "not set", but for the caps
 // of the dead letters and the weight, which then have their defaults.
 type Settings struct {
 	Paused      bool          // its jobs wait until it is resumed
@@ -42,10 +45,11 @@ const (
 
 // Settings reads what was set for the queue. Safe to repeat.
 func (q *Queue) Settings(ctx context.Context) (Settings, error) {
-	if err := q.usable(); err != nil {
+	parts, err := q.parts(ctx)
+	if err != nil {
 		return Settings{}, err
 	}
-	set, err := q.q.Settings(ctx)
+	set, err := settingsOf(ctx, parts)
 	if err != nil {
 		return Settings{}, err
 	}
@@ -64,7 +68,7 @@ func (q *Queue) Settings(ctx context.Context) (Settings, error) {
 		Rate:        int(number(scripts.FieldRateMax, 0)),
 		RatePer:     ms(scripts.FieldRateMs, 0),
 		MaxLength:   int(number(scripts.FieldMaxLen, 0)),
-		DeadJobs:    int(number(scripts.FieldDeadMax, defaultDeadJobs)),
+		DeadJobs:    int(number(scripts.FieldDeadMax, int64(defaultDeadJobs*len(parts)))),
 		DeadAge:     ms(scripts.FieldDeadMs, defaultDeadAge),
 		CrashBudget: int(number(scripts.FieldCrashBudget, 0)),
 		Events:      set[scripts.FieldEvents] != "",
@@ -157,10 +161,88 @@ func (q *Queue) ClearCrashBudget(ctx context.Context) error {
 }
 
 func (q *Queue) set(ctx context.Context, pairs ...string) error {
-	if err := q.usable(); err != nil {
+	parts, err := q.parts(ctx)
+	if err != nil {
 		return err
 	}
-	return q.q.Set(ctx, pairs...)
+	set := make(map[string]string, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		set[pairs[i]] = pairs[i+1]
+	}
+	return q.setAll(ctx, parts, set, ErrInvalid)
+}
+
+// isSplit tells the settings that are numbers of jobs: of a queue with shards each has its part.
+func isSplit(field string) bool {
+	switch field {
+	case scripts.FieldConcurrency, scripts.FieldRateMax, scripts.FieldMaxLen, scripts.FieldDeadMax:
+		return true
+	}
+	return false
+}
+
+// setAll changes settings on each shard of a queue. A number that leaves a shard without a part is fault.
+func (q *Queue) setAll(ctx context.Context, parts []*Queue, set map[string]string, fault error) error {
+	for field, value := range set {
+		if n, err := strconv.Atoi(value); isSplit(field) && err == nil && n < len(parts) {
+			return fmt.Errorf("%w: queue %s: %s of %d: the queue has %d shards, and each needs a part of at least 1", fault, q.name, field, n, len(parts))
+		}
+	}
+	for i, part := range parts {
+		var pairs []string
+		for _, field := range slices.Sorted(maps.Keys(set)) {
+			value := set[field]
+			if field == scripts.FlatWeight {
+				weight, err := strconv.Atoi(value)
+				if err == nil {
+					err = part.q.Tune(ctx, "", "weight", weight)
+				}
+				if err != nil {
+					return err
+				}
+				continue
+			}
+			if n, err := strconv.Atoi(value); isSplit(field) && err == nil {
+				share := n / len(parts)
+				if i < n%len(parts) {
+					share++
+				}
+				value = strconv.Itoa(share)
+			}
+			pairs = append(pairs, field, value)
+		}
+		if len(pairs) == 0 {
+			continue
+		}
+		if err := part.q.Set(ctx, pairs...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settingsOf reads what is set on shards of a queue: the sums of what is split, and of the rest what the first
+// shard says that has it.
+func settingsOf(ctx context.Context, parts []*Queue) (map[string]string, error) {
+	sum := make(map[string]string)
+	for _, part := range parts {
+		set, err := part.q.Settings(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for field, value := range set {
+			was, more := sum[field]
+			switch {
+			case !more:
+				sum[field] = value
+			case isSplit(field):
+				a, _ := strconv.ParseInt(was, 10, 64) // what somebody has spoilt counts nothing
+				b, _ := strconv.ParseInt(value, 10, 64)
+				sum[field] = strconv.FormatInt(a+b, 10)
+			}
+		}
+	}
+	return sum, nil
 }
 
 // refuse is the error of a bad value; a bad name of the queue comes first.

@@ -33,25 +33,38 @@ func (q *Queue) Obliterate(ctx context.Context, o ObliterateOptions) (BulkProgre
 	if o.Force {
 		guard = scripts.PausedOnly
 	}
+	parts, err := q.parts(ctx)
+	if err != nil {
+		return p, err
+	}
+	for _, part := range slices.Backward(parts) { // the first at last: it knows how many there are
+		if err := part.obliterate(ctx, guard, o, &p); err != nil {
+			return p, err
+		}
+	}
+	q.client.forget(q.name)
+	return p, nil
+}
+
+func (q *Queue) obliterate(ctx context.Context, guard scripts.Guard, o ObliterateOptions, p *BulkProgress) error {
 	for range obliterateRounds {
 		for _, list := range []string{"active", "schedule", "pending", "lanes", "dead", "completed"} {
 			if list == "active" && !o.Force {
 				continue
 			}
-			if err := q.drain(ctx, "obliterate", scripts.Drain{List: list, Guard: guard}, &p, o.Progress); err != nil {
-				return p, err
+			if err := q.drain(ctx, "obliterate", scripts.Drain{List: list, Guard: guard}, p, o.Progress); err != nil {
+				return err
 			}
 		}
 		gone, err := q.sweep(ctx, guard)
 		if err != nil {
-			return p, q.broken(ctx, "obliterate", p.Done, err)
+			return q.broken(ctx, "obliterate", p.Done, err)
 		}
 		if gone {
-			q.client.forget(q.name)
-			return p, nil
+			return nil
 		}
 	}
-	return p, fmt.Errorf("%w: queue %s: jobs keep coming while it is deleted: stop its producers", ErrState, q.name)
+	return fmt.Errorf("%w: queue %s: jobs keep coming while it is deleted: stop its producers", ErrState, q.name)
 }
 
 // sweep deletes what is left when no list has a job, the settings last; false if there were jobs again.
@@ -81,6 +94,7 @@ func (q *Queue) sweep(ctx context.Context, guard scripts.Guard) (bool, error) {
 
 // forget lets the kinds of a queue be entered into its registry again.
 func (c *Client) forget(queue string) {
+	c.forgetShards(queue)
 	c.announced.Range(func(key, _ any) bool {
 		if name, ok := key.(string); ok && strings.HasPrefix(name, queue+"/") {
 			c.announced.Delete(key)

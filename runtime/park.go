@@ -11,17 +11,29 @@ import (
 
 // parker is the one blocked connection on which a process waits for tokens, for all its queues.
 type parker struct {
-	w         *Worker
-	consumers []*consumer
-	changed   chan struct{} // what it waits for has changed
+	w       *Worker
+	changed chan struct{} // what it waits for has changed
+
+	mu        sync.Mutex
+	consumers []*consumer // they only become more
 }
 
-func newParker(w *Worker, consumers []*consumer) *parker {
-	p := &parker{w: w, consumers: consumers, changed: make(chan struct{}, 1)}
-	for _, c := range consumers {
-		c.parker = p
-	}
-	return p
+func newParker(w *Worker) *parker { return &parker{w: w, changed: make(chan struct{}, 1)} }
+
+// add makes it wait for one consumer more.
+func (p *parker) add(c *consumer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.parker = p
+	p.consumers = append(p.consumers, c)
+	p.change()
+}
+
+// served are its consumers now.
+func (p *parker) served() []*consumer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.consumers[:len(p.consumers):len(p.consumers)]
 }
 
 // change makes the parker look again at what it should wait for.
@@ -62,7 +74,7 @@ func (p *parker) loop(ctx context.Context, ok func()) error {
 // with free slots for jobs.
 func (p *parker) wakes() map[string]func() {
 	wakes := make(map[string]func())
-	for _, c := range p.consumers {
+	for _, c := range p.served() {
 		if c.pump.holder.Load() {
 			wakes[c.q.PumpKey()] = c.pump.kick
 		}
@@ -78,7 +90,7 @@ func (p *parker) wakes() map[string]func() {
 // pop waits for one token and answers its key, or an empty one when its time is over or it was nudged.
 // It is ended through a list of its own, never by cutting it off: so no token is lost with it.
 func (p *parker) pop(ctx context.Context, wakes map[string]func()) (string, error) {
-	q := p.consumers[0].q
+	q := p.served()[0].q
 	keys := []string{q.PrivateKey(p.w.tag)}
 	for key := range wakes {
 		keys = append(keys, key)

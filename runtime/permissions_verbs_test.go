@@ -390,6 +390,10 @@ func (s *modestScene) ending() []userVerb {
 			return errors.Join(err, err2)
 		}},
 		{"Queue.Drain", func(ctx context.Context) error { _, err := q.Drain(ctx, DrainOptions{Scheduled: true}); return err }},
+		{"Queue.SetShards", func(ctx context.Context) error {
+			return errors.Join(q.SetShards(ctx, 3), q.SetShards(ctx, 1))
+		}},
+		{"Queue.Shards", func(ctx context.Context) error { _, err := q.Shards(ctx); return err }},
 		{"Queue.Obliterate", func(ctx context.Context) error {
 			if err := q.Pause(ctx); err != nil {
 				return err

@@ -12,7 +12,7 @@ import (
 type Queue struct {
 	client *Client
 	name   string
-	q      *scripts.Queue
+	q      *scripts.Queue // its first shard, or the one that this is a handle of
 	err    error
 }
 
@@ -21,7 +21,7 @@ func (c *Client) Queue(name string) *Queue {
 	if err := wire.CheckQueue(name); err != nil {
 		return &Queue{client: c, name: name, err: fmt.Errorf("%w: %w", ErrInvalid, err)}
 	}
-	return &Queue{client: c, name: name, q: c.queue(name).Queue}
+	return &Queue{client: c, name: name, q: c.shard(name, 0).Queue}
 }
 
 // usable refuses a bad name, and every call after Close, whose connections some clients of the library end
@@ -44,16 +44,38 @@ type Counts struct {
 	Totals map[string]int64
 }
 
-// Counts answers in constant time, whatever the size of the queue. Safe to repeat.
+// Counts answers in constant time, whatever the size of the queue; of one with shards they are added up. Safe to
+// repeat.
 func (q *Queue) Counts(ctx context.Context) (Counts, error) {
-	if err := q.usable(); err != nil {
-		return Counts{}, err
-	}
-	c, err := q.q.Counts(ctx)
+	var sum Counts
+	err := q.each(ctx, func(part *Queue) error {
+		c, err := part.q.Counts(ctx)
+		if err != nil {
+			return err
+		}
+		sum.add(Counts(c))
+		return nil
+	})
 	if err != nil {
 		return Counts{}, err
 	}
-	return Counts(c), nil
+	return sum, nil
+}
+
+func (c *Counts) add(o Counts) {
+	c.Pending += o.Pending
+	c.Active += o.Active
+	c.Scheduled += o.Scheduled
+	c.Dead += o.Dead
+	c.Completed += o.Completed
+	c.InLanes += o.InLanes
+	if c.Totals == nil {
+		c.Totals = o.Totals
+		return
+	}
+	for name, n := range o.Totals {
+		c.Totals[name] += n
+	}
 }
 
 // Reprocess gives a dead letter a new life: it waits again and no earlier attempt counts. ErrGone,
@@ -66,5 +88,5 @@ func (q *Queue) Reprocess(ctx context.Context, id ID) error {
 	if _, err := ParseID(string(id)); err != nil {
 		return err
 	}
-	return q.q.Reprocess(ctx, string(id))
+	return q.find(ctx, id, func(q *scripts.Queue) error { return q.Reprocess(ctx, string(id)) })
 }

@@ -1,6 +1,10 @@
 package emq
 
-import "context"
+import (
+	"context"
+
+	"github.com/echomq/emq/runtime/scripts"
+)
 
 // Remove deletes a job that does not run, whether it waits, is scheduled, is a dead letter or is kept as
 // completed, and frees its unique key. ErrGone; ErrLocked for one that runs: Client.Cancel ends that. Safe
@@ -12,5 +16,5 @@ func (q *Queue) Remove(ctx context.Context, id ID) error {
 	if _, err := ParseID(string(id)); err != nil {
 		return err
 	}
-	return q.q.Remove(ctx, string(id))
+	return q.find(ctx, id, func(q *scripts.Queue) error { return q.Remove(ctx, string(id)) })
 }

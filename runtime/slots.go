@@ -38,12 +38,15 @@ type share struct {
 	turn  chan struct{} // there may be a slot for it now
 }
 
-func (s *slots) share(limit, weight int) *share {
-	return s.join(&portion{limit: min(limit, s.limit), weight: max(weight, 1)})
+// portion is that of one queue, which its shards join.
+func (s *slots) portion(limit, weight int) *portion {
+	return &portion{limit: min(limit, s.limit), weight: max(weight, 1)}
 }
 
 // join adds a shard to a queue's portion.
 func (s *slots) join(p *portion) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	p.shards++
 	sh := &share{portion: p, turn: make(chan struct{}, 1)}
 	sh.wants = true // nobody knows yet: the first slots are shared by all

@@ -13,7 +13,7 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &slots{limit: rapid.IntRange(1, 6).Draw(t, "slots"), strict: rapid.Bool().Draw(t, "strict")}
 		for range rapid.IntRange(1, 4).Draw(t, "queues") {
-			sh := s.share(rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "weight"))
+			sh := s.join(s.portion(rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "weight")))
 			for range rapid.IntRange(0, 3).Draw(t, "further shards") {
 				s.join(sh.portion)
 			}
@@ -102,7 +102,7 @@ func TestShortSlotsAreSharedByWeight(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := &slots{limit: 4, strict: c.strict}
 			for i, w := range c.weights {
-				s.share(c.limits[i], w)
+				s.join(s.portion(c.limits[i], w))
 			}
 			got := make([]int, len(s.shares))
 			var held []*share // in the order in which their jobs end
@@ -136,8 +136,8 @@ func TestShortSlotsAreSharedByWeight(t *testing.T) {
 func TestShardsShareTheSlotsOfTheirQueue(t *testing.T) {
 	t.Parallel()
 	s := &slots{limit: 8}
-	s.share(8, 1)
-	spread := s.share(8, 1)
+	s.join(s.portion(8, 1))
+	spread := s.join(s.portion(8, 1))
 	s.join(spread.portion)
 	s.join(spread.portion)
 	got := make([]int, len(s.shares))

@@ -29,6 +29,7 @@ type Upgrader[Next any] interface{ Upgrade() (Next, error) }
 // read it, and nothing can change it.
 type Spec[J any] struct {
 	Queue   string   // the queue that the job goes to
+	Shards  int      // how many shards the queue has at least; 0: one
 	Kind    string   // its name on the wire
 	Aliases []string // older kinds that are still accepted
 	Version int      // of the payload's shape, from 1
@@ -41,6 +42,9 @@ type Spec[J any] struct {
 	UniqueFor UniqueMode     // how long UniqueKey is held
 	UniqueKey func(J) string // nil: not unique
 	Lane      func(J) string // nil: no lane
+	// UniqueInLane says that jobs of different lanes never have the same UniqueKey: what a job that is unique
+	// and in a lane needs on a queue with shards.
+	UniqueInLane bool
 
 	Cron     []Cron
 	Redacted []string // JSON paths hidden in logs and pages

@@ -55,7 +55,7 @@ const farewell = time.Second
 func (w *Worker) handOver() {
 	ctx, cancel := context.WithTimeout(w.life, farewell)
 	defer cancel()
-	for _, c := range w.consumers {
+	for _, c := range w.all() {
 		if err := c.q.Handover(ctx, w.tag); err != nil {
 			w.log.Warn("emq: the pump was not handed over; another process takes it in 3 s", "queue", c.q.Name(), "error", err)
 		}
@@ -68,7 +68,7 @@ func (w *Worker) abandon() {
 	ctx, cancel := context.WithTimeout(w.life, farewell)
 	defer cancel()
 	var wg sync.WaitGroup
-	for _, c := range w.consumers {
+	for _, c := range w.all() {
 		for _, r := range c.registered() {
 			wg.Go(func() { r.abandon(ctx) })
 		}

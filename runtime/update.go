@@ -40,7 +40,11 @@ func UpdatePayload[J Payload[J]](ctx context.Context, c *Client, ref Ref, payloa
 	if spec.Lane != nil {
 		u.Lane = &job.lane
 	}
-	word, own, err := c.queue(ref.Queue).Update(ctx, u)
+	var word, own string
+	err := c.find(ctx, ref, func(q *scripts.Queue) (err error) {
+		word, own, err = q.Update(ctx, u)
+		return err
+	})
 	if err != nil || word == "updated" {
 		return err
 	}

@@ -58,12 +58,15 @@ type QueueConfig struct {
 
 // Worker claims jobs and runs their handlers. NewWorker makes one; it runs once.
 type Worker struct {
-	client    *Client
-	cfg       WorkerConfig
-	log       *slog.Logger
-	observer  Observer
-	tag       string // names this process where it pumps and waits
-	consumers []*consumer
+	client   *Client
+	cfg      WorkerConfig
+	log      *slog.Logger
+	observer Observer
+	tag      string // names this process where it pumps and waits
+
+	mu        sync.Mutex
+	consumers []*consumer // of all shards of all queues; they only become more
+	stage     *stage      // nil before Run and once it stops
 
 	cron    cronTimes
 	slots   *slots
@@ -103,7 +106,7 @@ func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error
 	}
 	for _, name := range slices.Sorted(maps.Keys(byQueue)) {
 		if len(cfg.Only) == 0 || slices.Contains(cfg.Only, name) {
-			w.consumers = append(w.consumers, newConsumer(w, name, byQueue[name]))
+			w.consumers = append(w.consumers, newConsumer(w, newServed(w, name, byQueue[name]), 0))
 		}
 	}
 	return w, nil
@@ -245,21 +248,73 @@ func byQueue(kinds []*boundKind) (map[string][]*boundKind, []error) {
 // It returns nil after a stop; ErrPartialQueue if a queue carries jobs of packages that are not bound;
 // and an error if it was called before.
 func (w *Worker) Run(ctx context.Context) error {
-	return w.run(ctx, func(claims context.Context, front *sync.WaitGroup) <-chan struct{} {
-		for _, c := range w.consumers {
-			w.loops.start(claims, w, front, "fetch "+c.q.Name(), longestPause, c.fetch)
-			w.loops.start(claims, w, front, "pump "+c.q.Name(), longestPause, c.pump.loop)
-			if len(c.crons)+len(c.moved) > 0 {
-				w.loops.start(claims, w, front, "cron "+c.q.Name(), longestPause, c.keepCrons)
-			}
+	return w.run(ctx, nil, func(claims context.Context, front *sync.WaitGroup, c *consumer) {
+		w.loops.start(claims, w, front, "fetch "+c.q.Tag(), longestPause, c.fetch)
+		w.loops.start(claims, w, front, "pump "+c.q.Tag(), longestPause, c.pump.loop)
+		if len(c.crons)+len(c.moved) > 0 {
+			w.loops.start(claims, w, front, "cron "+c.q.Tag(), longestPause, c.keepCrons)
 		}
+	}, func(context.Context, *sync.WaitGroup) <-chan struct{} {
 		return nil // there is no end but a stop
 	})
 }
 
-// run is the life of a worker. serve starts the loops that claim; what it answers is closed when they
-// have come to their end.
-func (w *Worker) run(ctx context.Context, serve func(claims context.Context, front *sync.WaitGroup) <-chan struct{}) error {
+// stage is what a consumer needs to begin, also one that comes later.
+type stage struct {
+	claims, life context.Context
+	front, back  *sync.WaitGroup
+	parker       *parker       // of all consumers, or of the last one where each has one
+	token        chan struct{} // of all consumers; nil: each has one
+	serve        func(claims context.Context, front *sync.WaitGroup, c *consumer)
+}
+
+// widen serves more shards of a queue, if it has more.
+func (w *Worker) widen(s *served, shards int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stage == nil || shards <= s.portion.shards {
+		return
+	}
+	w.client.learnShards(s.name, shards, 0)
+	for i := s.portion.shards; i < shards; i++ {
+		c := newConsumer(w, s, i)
+		w.consumers = append(w.consumers, c)
+		w.begin(c)
+	}
+}
+
+// all are the consumers there are now.
+func (w *Worker) all() []*consumer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.consumers)
+}
+
+// begin starts the loops of a consumer: before they do, it has its parker, which they tell of changes. There is one
+// blocked connection in all, but one for each shard on a cluster, where the keys of two are on different nodes.
+func (w *Worker) begin(c *consumer) {
+	s := w.stage
+	if s.token != nil {
+		c.token = s.token
+	}
+	first := s.parker == nil
+	if first || w.client.rueidis.Mode() == rueidis.ClientModeCluster {
+		s.parker, first = newParker(w), true
+	}
+	s.parker.add(c)
+	s.serve(s.claims, s.front, c)
+	if first {
+		w.loops.start(s.claims, w, s.front, "wait "+c.q.Tag(), longestPause, s.parker.loop)
+	}
+	// Whoever finds the server back first starts the grace, a third of a lease: by its end all
+	// others must have been there too, or they lose their jobs to the reaper.
+	w.loops.start(s.life, w, s.back, "heartbeat "+c.q.Tag(), min(longestPause, w.cfg.Lease/6), c.beat)
+}
+
+// run is the life of a worker. each starts the loops that claim for a consumer, if it has some of its own; what goesOn
+// answers is closed when all have come to their end.
+func (w *Worker) run(ctx context.Context, token chan struct{}, each func(claims context.Context, front *sync.WaitGroup, c *consumer),
+	goesOn func(claims context.Context, front *sync.WaitGroup) <-chan struct{}) error {
 	if !w.started.CompareAndSwap(false, true) {
 		return fmt.Errorf("%w: a worker runs once: make another with NewWorker", ErrInvalid)
 	}
@@ -277,16 +332,13 @@ func (w *Worker) run(ctx context.Context, serve func(claims context.Context, fro
 	claims, stopClaims := context.WithCancel(ctx)
 	defer stopClaims()
 	var front, back sync.WaitGroup // what ends with the claims, and what ends last
-	parkers := w.parkers()         // before the consumers, which tell their parker of changes
-	ended := serve(claims, &front)
-	for _, p := range parkers {
-		w.loops.start(claims, w, &front, "wait "+p.consumers[0].q.Name(), longestPause, p.loop)
-	}
+	w.mu.Lock()
+	w.stage = &stage{claims: claims, life: life, front: &front, back: &back, token: token, serve: each}
 	for _, c := range w.consumers {
-		// Whoever finds the server back first starts the grace, a third of a lease: by its end all
-		// others must have been there too, or they lose their jobs to the reaper.
-		w.loops.start(life, w, &back, "heartbeat "+c.q.Name(), min(longestPause, w.cfg.Lease/6), c.beat)
+		w.begin(c)
 	}
+	w.mu.Unlock()
+	ended := goesOn(claims, &front)
 
 	if attach := w.client.inProcess.Attach; attach != nil {
 		defer attach(inprocess.Worker{Beat: w.beatNow, Look: w.lookNow})()
@@ -299,6 +351,9 @@ func (w *Worker) run(ctx context.Context, serve func(claims context.Context, fro
 	case <-w.abort:
 	case fatal = <-w.fatal:
 	}
+	w.mu.Lock()
+	w.stage = nil // no further consumer begins
+	w.mu.Unlock()
 	stopClaims()
 	claimed := done(&front)
 	if !w.await(claimed, w.cfg.HardStop) {
@@ -325,17 +380,4 @@ func (w *Worker) fail(err error) {
 	case w.fatal <- err:
 	default: // another came first
 	}
-}
-
-// parkers makes one for each blocked connection: one in all, but one a queue on a cluster, where the
-// keys of two queues are on different nodes.
-func (w *Worker) parkers() []*parker {
-	if w.client.rueidis.Mode() != rueidis.ClientModeCluster {
-		return []*parker{newParker(w, w.consumers)}
-	}
-	parkers := make([]*parker, len(w.consumers))
-	for i, c := range w.consumers {
-		parkers[i] = newParker(w, []*consumer{c})
-	}
-	return parkers
 }

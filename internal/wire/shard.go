@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"hash/fnv"
-	"strconv"
-)
+import "strconv"
 
 // MaxShards is how many shards a queue may have.
 const MaxShards = 64
@@ -14,9 +11,10 @@ func Shard(text string, n int) int {
 	if n <= 1 {
 		return 0
 	}
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(text)) // never fails
-	sum := h.Sum64()
+	sum := uint64(14695981039346656037)
+	for i := range len(text) {
+		sum = (sum ^ uint64(text[i])) * 1099511628211
+	}
 	return int((sum ^ sum>>32) & 0xffffffff % uint64(n))
 }
 

@@ -22,10 +22,11 @@ type Claim struct {
 
 // Claimed is the answer of a claim.
 type Claimed struct {
-	Now  time.Time     // the server's clock
-	Wait time.Duration // until it is worth claiming again; negative: when woken
-	Idle bool          // nobody pumps the queue; only told when nothing was claimed
-	Jobs []ClaimedJob
+	Now    time.Time     // the server's clock
+	Wait   time.Duration // until it is worth claiming again; negative: when woken
+	Idle   bool          // nobody pumps the queue; only told when nothing was claimed
+	Shards int           // how many the queue has; 0: this shard does not say
+	Jobs   []ClaimedJob
 }
 
 // ClaimedJob is all that running and settling a job needs.
@@ -52,22 +53,23 @@ func (q *Queue) Claim(ctx context.Context, c Claim) (Claimed, error) {
 	if err != nil {
 		return Claimed{}, q.wrap("claim", "", err)
 	}
-	if len(reply) < 3 {
+	if len(reply) < 4 {
 		return Claimed{}, q.wrap("claim", "", fmt.Errorf("an answer of %d parts", len(reply)))
 	}
 	now, err1 := reply[0].AsInt64()
 	wait, err2 := reply[1].AsInt64()
 	idle, err3 := reply[2].AsInt64()
-	for _, err := range []error{err1, err2, err3} {
+	shards, err4 := reply[3].AsInt64()
+	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
 			return Claimed{}, q.wrap("claim", "", err)
 		}
 	}
 	claimed := Claimed{
-		Now: time.UnixMilli(now), Wait: time.Duration(wait) * time.Millisecond, Idle: idle == 1,
-		Jobs: make([]ClaimedJob, 0, len(reply)-3),
+		Now: time.UnixMilli(now), Wait: time.Duration(wait) * time.Millisecond, Idle: idle == 1, Shards: int(shards),
+		Jobs: make([]ClaimedJob, 0, len(reply)-4),
 	}
-	for _, m := range reply[3:] {
+	for _, m := range reply[4:] {
 		job, err := readJob(m)
 		if err != nil {
 			return Claimed{}, q.wrap("claim", job.ID, err)

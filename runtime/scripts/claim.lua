@@ -6,8 +6,9 @@
 --       from each in turn by its weight and limit; per job: attempts + 1, by, state active, lease
 --       until now + lease, a unique-until-start key freed. Ids without a row that waits there are
 --       dropped and counted as orphans; they spend nothing. Passes the wake token on if more could be taken.
--- Gives {now, wait, pump, job, ...}: wait is the ms until it is worth claiming again (-1: when woken),
---       pump is 1 if nothing was taken and nobody pumps the queue; a job is {id, attempts, kind,
+-- Gives {now, wait, pump, shards, job, ...}: wait is the ms until it is worth claiming again (-1: when woken),
+--       pump is 1 if nothing was taken and nobody pumps the queue; shards is how many the queue has, 0 if
+--       meta does not say; a job is {id, attempts, kind,
 --       payload, forgiven, lapses, max, v, due, headers, lane, tick}. Not safe to repeat: a lost reply costs the
 --       lease, and reap forgives it.
 -- By    the worker's fetch loop
@@ -17,11 +18,11 @@ local base, lease, n, by = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4
 --@main
 local SCAN = 500 -- members looked at in one call, orphans included
 
-local m = redis.call('HMGET', meta, 'paused', 'concurrency', 'rate_max', 'rate_ms', 'rate_tat')
+local m = redis.call('HMGET', meta, 'paused', 'concurrency', 'rate_max', 'rate_ms', 'rate_tat', 'shards')
 local t = now()
 local wait = -1
 local function nothing()
-  return { t, wait, redis.call('EXISTS', pump) == 0 and 1 or 0 }
+  return { t, wait, redis.call('EXISTS', pump) == 0 and 1 or 0, tonumber(m[6] or 0) }
 end
 
 if m[1] then
@@ -146,4 +147,4 @@ end
 if headroom > #jobs and allowed > #jobs and (lanes and ledger().servable() or redis.call('ZCARD', pending) > 0) then
   wake_workers()
 end
-return { t, wait, 0, unpack(jobs) }
+return { t, wait, 0, tonumber(m[6] or 0), unpack(jobs) }

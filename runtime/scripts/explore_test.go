@@ -200,7 +200,7 @@ func (x *explorer) reply(m move, res rueidis.RedisResult) string {
 		switch {
 		case m.verb == "claim":
 			var ids []string
-			for _, p := range parts[3:] {
+			for _, p := range parts[4:] {
 				job, err := p.ToArray()
 				check(err)
 				ids = append(ids, fmt.Sprintf("%s#%d", text(job[0]), number(job[1])))

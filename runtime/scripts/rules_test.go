@@ -85,6 +85,9 @@ func everythingInBulk(s *scene) {
 	if n, err := s.queue.AuditSubkeys(context.Background(), false, []string{jobN(199), "logs"}); err != nil || n != 1 {
 		failf("audit_subkeys: %d, %v", n, err)
 	}
+	if n, err := s.queue.SetShards(context.Background(), 1, 3); err != nil || n != 3 {
+		failf("shards: %d, %v", n, err)
+	}
 	if gone, err := s.queue.Obliterate(context.Background(), PausedOnly, []string{s.key("metrics:completed")}); err != nil || !gone {
 		failf("obliterate: %t, %v", gone, err)
 	}

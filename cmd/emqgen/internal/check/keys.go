@@ -48,6 +48,10 @@ func keys(p *model.Package, j *model.Job, inherited map[*types.Var]bool, said on
 	if j.Unique.Set && len(j.UniqueFields()) == 0 && len(j.Payload.Fields) > 0 {
 		diags.Errorf(j.Unique.Pos, diag.UniqueNoField, `tag the fields that make two jobs the same: emq:"unique"`, "unique=%s, but no field of %s is tagged", j.Unique.Value, j.Name)
 	}
+	if _, unique := j.EffectiveUnique(); unique && lane != nil && !j.UniqueInLane() && j.Queue != nil && j.Queue.Shards.Value > 1 {
+		diags.Errorf(placeOf(p, lane), diag.UniqueOverLane, `write emq:"lane,unique" here, or take shards= from the queue`,
+			"%s is unique and in the lane of its %s, and its queue %s has %d shards: in two lanes it could be there twice", j.Name, lane.Name, j.Queue.Name.Value, j.Queue.Shards.Value)
+	}
 	nestedTags(p, j, said, diags)
 	unseenRedactions(p, j, said, diags)
 }

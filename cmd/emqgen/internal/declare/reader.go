@@ -188,7 +188,7 @@ func (r *reader) settings(s *model.Settings, a directive.Arg) bool {
 // Options lists the options of each directive.
 func Options() map[string][]string {
 	return map[string][]string{
-		"queue":   {"timeout", "attempts", "backoff", "retain", "name"},
+		"queue":   {"timeout", "attempts", "backoff", "retain", "name", "shards"},
 		"job":     {"queue", "kind", "alias", "timeout", "attempts", "backoff", "unique", "retain", "result", "version", "from"},
 		"cron":    {"tz", "missed", "overlap"},
 		"was":     {"version"},
@@ -205,6 +205,11 @@ func (r *reader) queue() *model.Queue {
 		q.Name, ok = r.named(a, wire.CheckQueue)
 	}, func(a directive.Arg) {
 		if r.settings(&q.Settings, a) {
+			return
+		}
+		if a.Key == "shards" {
+			v, p := a.Int(1, wire.MaxShards)
+			q.Shards = valued(r, a, v, p)
 			return
 		}
 		q.IdentAs = given(r, a, a.Value)

@@ -78,6 +78,7 @@ const (
 	BadFrom        Code = 66
 	RetiredAlive   Code = 67
 	ResultChanged  Code = 68
+	UniqueOverLane Code = 69
 
 	LockFile      Code = 70
 	FieldGone     Code = 71

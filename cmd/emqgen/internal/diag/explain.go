@@ -79,6 +79,8 @@ func Explanations() []Explanation {
 
 		{ResultChanged, "a result is not what it was", "Results that are kept, and callers of an older build that wait for one, have the old form. Add fields beside the old ones instead; or, when no result of the kind is kept and no job of it waits, run with `-accept KIND`. A field that is new is a warning."},
 
+		{UniqueOverLane, "a unique job in a lane, on a queue with shards", "Its lane says in which shard it is, and what excludes each other must be in one: make the lane a part of the unique key, `emq:\"lane,unique\"`. See [shards.md](shards.md)."},
+
 		{LockFile, "the schema lock cannot be read, or (a warning) is gone", "Restore it from version control. After a merge take either side's lock whole, solve the conflict in the sources, and run emqgen: it writes what the merged sources say."},
 		{FieldGone, "a field that waiting jobs carry is gone", "Keep the name on the wire (`json:\"old_name\"`); or raise `version=` and keep the old struct with `//emq:was`; or, when no job of the kind waits, run with `-accept KIND`."},
 		{FieldRetyped, "a field has another type", "As for a field that is gone: `json:` keeps a name, `version=` with `//emq:was` a form, and `-accept KIND` says that no job waits."},

@@ -25,6 +25,9 @@ func (f *file) spec(j *model.Job) {
 func (f *file) specFields(g *jen.Group, j *model.Job) {
 	set := func(name string, value jen.Code) { g.Id(name).Op(":").Add(value) }
 	set("Queue", jen.Id(j.Queue.ConstName()))
+	if j.Queue.Shards.Value > 1 {
+		set("Shards", jen.Lit(j.Queue.Shards.Value))
+	}
 	set("Kind", jen.Lit(j.Kind.Value))
 	if len(j.Aliases) > 0 {
 		set("Aliases", jen.Index().String().ValuesFunc(func(g *jen.Group) {
@@ -45,6 +48,9 @@ func (f *file) specFields(g *jen.Group, j *model.Job) {
 	}
 	if lane := j.LaneField(); lane != nil {
 		set("Lane", jen.Func().Params(jen.Id("j").Id(j.Name)).String().Add(oneLine(jen.Return(f.text(lane)))))
+	}
+	if j.Queue.Shards.Value > 1 && j.UniqueInLane() {
+		set("UniqueInLane", jen.True())
 	}
 	if j.Retain.Set {
 		set("Retain", f.duration(j.Retain.Value))

@@ -64,6 +64,7 @@ type Queue struct {
 	Name     Given[string]
 	Ident    string        // its part of Go names
 	IdentAs  Given[string] // name=
+	Shards   Given[int]
 	Settings Settings
 }
 
@@ -148,6 +149,12 @@ func (j *Job) LaneField() *Field {
 		return lanes[0]
 	}
 	return nil
+}
+
+// UniqueInLane tells whether jobs of different lanes never have the same unique key.
+func (j *Job) UniqueInLane() bool {
+	lane := j.LaneField()
+	return lane != nil && lane.Unique && lane.UniqueBy == ""
 }
 
 // Redacted are the paths of hidden values in payloads of any version, those of the job's own first:
