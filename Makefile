@@ -60,7 +60,7 @@ redis-server:
 bench: redis-server postgresql ## emq beside asynq, River and the limit of its own scripts: BENCHFLAGS=-short in two minutes, else bench/RESULTS.md
 	cd bench && $(GO) run . $(BENCHFLAGS)
 
-growth: redis-server ## the server's time for each step while jobs, lanes and processes grow: docs/growth.csv and docs/growth.svg
+growth: redis-server ## the server's time for each step while jobs, lanes, processes and shards grow: docs/growth.csv and docs/growth.svg
 	cd bench && $(GO) run . -growth ../docs
 
 postgresql:

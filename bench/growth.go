@@ -19,7 +19,7 @@ import (
 
 // sample is the server's time for one step of one job, at one size of what grows.
 type sample struct {
-	grows string // pending, scheduled, active, lanes, processes
+	grows string // pending, scheduled, active, lanes, processes, shards
 	step  string // enqueue, claim, ...
 	size  int
 	us    float64
@@ -35,7 +35,11 @@ func measureGrowth(ctx context.Context, dir string, loops int) error {
 	if err != nil {
 		return err
 	}
-	samples = append(samples, workers...)
+	shards, err := shardGrowth(ctx)
+	if err != nil {
+		return err
+	}
+	samples = slices.Concat(samples, workers, shards)
 	if err := writeSamples(filepath.Join(dir, "growth.csv"), samples); err != nil {
 		return err
 	}

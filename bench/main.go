@@ -3,7 +3,7 @@
 //
 //	go run .            five rounds; writes RESULTS.md
 //	go run . -short     one short round, under two minutes
-//	go run . -growth ../docs   the server's time for each step while jobs, lanes and processes grow, as data and picture
+//	go run . -growth ../docs   the server's time for each step while jobs, lanes, processes and shards grow, as data and picture
 package main
 
 import (

@@ -16,8 +16,8 @@ import (
 
 // drawSamples draws a tile for each thing that grows, a line for each step.
 func drawSamples(path string, samples []sample) error {
-	const columns, rows = 2, 2
-	tiles := [rows][columns][]string{{{"pending"}, {"scheduled", "active"}}, {{"lanes"}, {"processes"}}}
+	const columns, rows = 2, 3
+	tiles := [rows][columns]string{{"pending", "scheduled"}, {"active", "lanes"}, {"processes", "shards"}}
 	plots := make([][]*plot.Plot, rows)
 	for r := range rows {
 		for c := range columns {
@@ -28,7 +28,7 @@ func drawSamples(path string, samples []sample) error {
 			plots[r] = append(plots[r], p)
 		}
 	}
-	canvas := vgsvg.New(24*vg.Centimeter, 16*vg.Centimeter)
+	canvas := vgsvg.New(24*vg.Centimeter, 24*vg.Centimeter)
 	at := draw.New(canvas)
 	at.SetColor(color.White)
 	at.Fill(at.Rectangle.Path()) // readable on a dark page too
@@ -46,11 +46,12 @@ func drawSamples(path string, samples []sample) error {
 	return os.WriteFile(path, b.Bytes(), 0o644)
 }
 
-func drawTile(samples []sample, grow []string) (*plot.Plot, error) {
+func drawTile(samples []sample, grows string) (*plot.Plot, error) {
 	p := plot.New()
 	p.X.Label.Text = map[string]string{
-		"pending": "jobs that wait", "scheduled": "jobs scheduled, or running (reap)", "lanes": "lanes", "processes": "worker processes",
-	}[grow[0]]
+		"pending": "jobs that wait", "scheduled": "jobs scheduled", "active": "jobs that run", "lanes": "lanes", "processes": "worker processes",
+		"shards": "shards, each on a node of its own",
+	}[grows]
 	p.Y.Label.Text = "µs of the server, a job"
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
 	p.Y.Min, p.Legend.Top, p.Legend.Left = 0, true, true
@@ -59,7 +60,7 @@ func drawTile(samples []sample, grow []string) (*plot.Plot, error) {
 	var steps []string
 	highest := 0.0
 	for _, s := range samples {
-		if !slices.Contains(grow, s.grows) || s.size == 0 { // no lanes at all has no place on a logarithmic axis
+		if s.grows != grows || s.size == 0 { // no lanes at all has no place on a logarithmic axis
 			continue
 		}
 		if !slices.Contains(steps, s.step) {
