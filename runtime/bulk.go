@@ -182,7 +182,8 @@ func (q *Queue) drain(ctx context.Context, verb string, d scripts.Drain, p *Bulk
 // ReassignLane moves the waiting jobs of one lane to another, in their order, or out of lanes if to is
 // empty; scheduled jobs and dead letters of the lane will wait there too. What runs keeps its lane, and comes
 // back to it when it waits again. Payloads are not changed. The limits and weights of both lanes hold, and
-// stay. ErrShards: the two lanes are in different shards. ErrNoLane: nothing is in the lane and it has no control; ErrInvalid: a bad name, or twice the same.
+// stay. ErrShards: the two lanes are in different shards. ErrNoLane: nothing is in the lane and it has no control;
+// ErrInvalid: a bad name, or twice the same.
 func (q *Queue) ReassignLane(ctx context.Context, from, to string) (BulkProgress, error) {
 	var p BulkProgress
 	if err := q.usable(); err == nil && from == "" {
@@ -205,11 +206,11 @@ func (q *Queue) ReassignLane(ctx context.Context, from, to string) (BulkProgress
 		return p, err
 	}
 	n := len(parts)
+	if to != "" && wire.Shard(from, n) != wire.Shard(to, n) {
+		return p, fmt.Errorf("%w: queue %s: lane %s is in shard %d and lane %s in shard %d: drain the first one, and enqueue its jobs in the other",
+			ErrShards, q.name, wire.Quote(from), wire.Shard(from, n), wire.Quote(to), wire.Shard(to, n))
+	}
 	p, err = q.bulk(ctx, func(part *Queue, p *BulkProgress) error {
-		if to != "" && wire.Shard(from, n) != wire.Shard(to, n) {
-			return fmt.Errorf("%w: queue %s: lane %s is in shard %d and lane %s in shard %d: drain the first one, and enqueue its jobs in the other",
-				ErrShards, q.name, wire.Quote(from), wire.Shard(from, n), wire.Quote(to), wire.Shard(to, n))
-		}
 		for at := scripts.ReassignBegin; at.Stage != ""; {
 			r, err := part.q.Reassign(ctx, from, to, at, reassignBatch)
 			if err != nil {
