@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -266,16 +265,15 @@ func (c *Client) admission(src string, job Job, id ID) (scripts.NewJob, error) {
 // its fate is unknown, and is nil for a collision of ids.
 func (c *Client) verdict(src string, job Job, a scripts.Admitted, receipt *Receipt) (repeat bool, err error) {
 	if a.Err != nil {
-		var reply *rueidis.RedisError
-		answered := errors.As(a.Err, &reply)
+		word, _ := scripts.Word(a.Err)
 		switch {
 		case scripts.IsRefusal(a.Err), scripts.IsPassing(a.Err), scripts.IsUntouched(a.Err):
 			receipt.Status = Refused
 			return false, a.Err
-		case answered && strings.HasPrefix(reply.Error(), "OOM"):
+		case word == "OOM":
 			receipt.Status = Refused
 			return false, fmt.Errorf("%w: the server is at its maxmemory: %w", ErrFull, a.Err)
-		case answered:
+		case word != "": // an answer
 			return false, a.Err
 		}
 		return true, a.Err

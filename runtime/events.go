@@ -3,13 +3,10 @@ package emq
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/echomq/emq/runtime/scripts"
 )
@@ -95,8 +92,7 @@ func (q *Queue) Subscribe(ctx context.Context, heard func(JobEvent)) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-fault:
-			var reply *rueidis.RedisError
-			if errors.As(err, &reply) && hasWord(reply, "NOPERM") {
+			if word, _ := scripts.Word(err); word == "NOPERM" {
 				err = fmt.Errorf("%w: allow the channels of the queue: %w", ErrPermission, err)
 			}
 			return fmt.Errorf("emq: subscribe: queue %s: %w", q.name, err)

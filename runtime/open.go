@@ -69,21 +69,15 @@ func Open(ctx context.Context, rawURL string, opts ...ClientOption) (*Client, er
 
 // explained says what to do about the errors of a first connection.
 func explained(err error) error {
-	var reply *rueidis.RedisError
-	switch {
-	case errors.As(err, &reply) && hasWord(reply, "WRONGPASS", "NOAUTH"):
+	switch word, _ := scripts.Word(err); {
+	case word == "WRONGPASS" || word == "NOAUTH":
 		return fmt.Errorf("%w: the server refuses the user or the password: put them into the URL, redis://user:password@host:6379: %w", ErrPermission, err)
-	case errors.As(err, &reply) && hasWord(reply, "NOPERM") && !errors.Is(err, ErrPermission):
+	case word == "NOPERM" && !errors.Is(err, ErrPermission):
 		return fmt.Errorf("%w: the server's user lacks a command or a key that emq needs: %w", ErrPermission, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("no answer in time: is it a Redis server, and does the URL say rediss:// if it speaks TLS? %w", err)
 	}
 	return err
-}
-
-func hasWord(reply *rueidis.RedisError, words ...string) bool {
-	word, _, _ := strings.Cut(reply.Error(), " ")
-	return slices.Contains(words, word)
 }
 
 // NewClient makes a Client over a client of the library rueidis that the caller made and will close.

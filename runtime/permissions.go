@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/echomq/emq/internal/wire"
+	"github.com/echomq/emq/runtime/scripts"
 )
 
 // needed lists every command that emq sends or its scripts call, each with arguments that a dry run
@@ -106,9 +107,9 @@ func (c *Client) checkClusterQuestion(ctx context.Context) error {
 	for _, ask := range []rueidis.Completed{c.rueidis.B().ClusterSlots().Build(), c.rueidis.B().ClusterShards().Build()} {
 		name := strings.Join(ask.Commands(), " ")
 		err := c.rueidis.Do(ctx, ask).Error()
-		if reply, refused := rueidis.IsRedisErr(err); refused && hasWord(reply, "NOPERM") {
+		if word, _ := scripts.Word(err); word == "NOPERM" {
 			return fmt.Errorf("%w: the server is a node of a cluster, and its user lacks %s, which tells where the keys are: %w", ErrPermission, name, err)
-		} else if err != nil && !refused {
+		} else if word == "" && err != nil {
 			return fmt.Errorf("emq: %s: %w", name, err)
 		}
 	}

@@ -109,10 +109,7 @@ func TestJobsAreSpreadOverShardsAndAllAreServed(t *testing.T) {
 			}
 		}
 		if !s.embedded && len(s.masters) == 0 {
-			list, err := s.do(t, "CLIENT", "LIST").ToString()
-			if blocked := strings.Count(list, "cmd=blpop"); err != nil || blocked != 1 {
-				t.Errorf("%d connections wait for work, %v", blocked, err)
-			}
+			eventually(t, "one connection waits for work", func() bool { return s.blocked(t) == 1 })
 		}
 	})
 }

@@ -2,9 +2,7 @@ package scripts
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -146,12 +144,7 @@ const (
 // IsPassing tells the words of a server that is starting, failing over or moving slots. It answers them
 // before a script has written anything.
 func IsPassing(err error) bool {
-	var reply *rueidis.RedisError
-	if !errors.As(err, &reply) {
-		return false
-	}
-	word, _, _ := strings.Cut(reply.Error(), " ")
-	switch word {
+	switch word, _ := Word(err); word {
 	case "TRYAGAIN", "CLUSTERDOWN", "LOADING", "READONLY", "MASTERDOWN", "NOREPLICAS", "MOVED", "ASK":
 		return true
 	}
@@ -161,11 +154,7 @@ func IsPassing(err error) bool {
 // IsUntouched tells the other words that a server answers before a script has written anything; they do
 // not pass by themselves: MISCONF of a disk that is full or broken, BUSY of somebody's endless script.
 func IsUntouched(err error) bool {
-	var reply *rueidis.RedisError
-	if !errors.As(err, &reply) {
-		return false
-	}
-	word, _, _ := strings.Cut(reply.Error(), " ")
+	word, _ := Word(err)
 	return word == "MISCONF" || word == "BUSY"
 }
 

@@ -48,6 +48,24 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &r)
 }
 
+// Word splits a server's error reply, which begins with the word for its kind; it is empty for every other error.
+// A server before 7.0 wraps what a command of a script was refused with: "ERR Error running script (call to
+// f_8f55…): @user_script:41: @user_script: 41: -OOM command not allowed …".
+func Word(err error) (word, text string) {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return "", ""
+	}
+	said := reply.Error() // without the word ERR
+	if strings.HasPrefix(said, "Error running script") {
+		if _, inner, wrapped := strings.Cut(said, ": -"); wrapped {
+			said = inner
+		}
+	}
+	word, text, _ = strings.Cut(said, " ")
+	return word, text
+}
+
 func classOf(word string) error {
 	switch word {
 	case "EMQKIND":
@@ -73,11 +91,9 @@ func (q *Queue) wrap(call, id string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if reply, ok := rueidis.IsRedisErr(err); ok {
-		word, text, _ := strings.Cut(reply.Error(), " ")
-		if class := classOf(word); class != nil {
-			return &Refusal{class, q.name, id, text}
-		}
+	word, text := Word(err)
+	if class := classOf(word); class != nil {
+		return &Refusal{class, q.name, id, text}
 	}
 	if errors.Is(err, rueidis.ErrClosing) {
 		err = ErrClosed
