@@ -256,7 +256,10 @@ func sentinelMove(st *stage, minReplicas string) {
 	a := st.audit(s.URL(), lease)
 	workers, producers := st.load(s.URL(), lease, plenty)
 	var slowest time.Duration
-	for range st.size(1, 10) {
+	for i := range st.size(1, 10) {
+		if i > 0 {
+			s.settled(st)
+		}
 		old := s.master()
 		ordered := monotonic()
 		st.command(s.Watchers[st.rng.IntN(3)], "SENTINEL", "FAILOVER", "main")

@@ -111,12 +111,17 @@ func (s sentinels) master() *redistest.Server {
 	return nil
 }
 
-// told waits until every sentinel gives clients the new master.
-func (s sentinels) told(st *stage) {
+func (s sentinels) watchers(st *stage) []node {
 	watchers := make([]node, len(s.Watchers))
 	for i, w := range s.Watchers {
 		watchers[i] = st.direct(w)
 	}
+	return watchers
+}
+
+// told waits until every sentinel gives clients the new master.
+func (s sentinels) told(st *stage) {
+	watchers := s.watchers(st)
 	st.need("the sentinels name the new master", 30*time.Second, func() bool {
 		now := s.master()
 		return now != nil && !slices.ContainsFunc(watchers, func(w node) bool {
@@ -136,5 +141,25 @@ func (s sentinels) whole(st *stage) {
 			}
 		}
 		return followers == 2 && s.master() != nil
+	})
+}
+
+// settled waits until every sentinel has seen that both replicas are replicas. One that has not, because they
+// were made so a moment ago, takes the next failover's new master for the old one, and demotes it again.
+func (s sentinels) settled(st *stage) {
+	s.told(st)
+	watchers := s.watchers(st)
+	st.need("the sentinels have seen the replicas", 40*time.Second, func() bool {
+		now := s.master()
+		return now != nil && !slices.ContainsFunc(watchers, func(w node) bool {
+			replicas, err := w.do("SENTINEL", "REPLICAS", "main").ToArray()
+			if err != nil || len(replicas) != 2 {
+				return true
+			}
+			return slices.ContainsFunc(replicas, func(r rueidis.RedisMessage) bool {
+				seen, err := r.AsStrMap()
+				return err != nil || seen["flags"] != "slave" || seen["role-reported"] != "slave" || seen["master-port"] != strconv.Itoa(now.Port)
+			})
+		})
 	})
 }

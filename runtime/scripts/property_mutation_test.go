@@ -32,7 +32,8 @@ func (s *silent) FailNow() {
 }
 
 // core are the mutations that prove the property test: the rules of the fence, of the lapse and of the
-// count of attempts.
+// count of attempts. Not those that only rare histories find, which take minutes on a slow machine: the conformance
+// suite has them too.
 var core = []string{
 	"the fence ignores by", "the fence ignores attempts", "a lapsed claim cannot settle late",
 	"any waiting job can be settled", "a late settle leaves the job in pending",
@@ -43,8 +44,7 @@ var core = []string{
 	"promote leaves the jobs in the schedule",
 	"a settled job stays in its lane's active set", "a lane enters without its turn",
 	"a cancelled job in a lane is still counted", "a released job leaves its lane", "weights are not heard",
-	"what a drain takes from lanes is still counted", "a reassigned job is in no lane", "remove leaves the time of death",
-	"a tick that another has fired is fired again", "an overlap is not seen",
+	"what a drain takes from lanes is still counted", "remove leaves the time of death",
 	"a gathered duplicate overwrites the row", "a gathered call wakes nobody", "gathered jobs are not counted against the limit",
 	"gathered completions ignore by", "gathered completions keep what a job owns", "a gathered job is completed twice",
 	"a debounced job stays in the schedule", "a resent debounce replaces again", "a paused entry fires",
