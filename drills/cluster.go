@@ -11,14 +11,19 @@ import (
 // cluster is three masters with a replica each.
 type cluster struct {
 	*redistest.Cluster
-	st *stage
+	st      *stage
+	elected map[*redistest.Node]time.Time // when a node was last asked to take over
 }
+
+// candidate is how long after its election a replica does not stand for another one. A master that is asked for a
+// failover meanwhile takes no writes until then, or for 5 s.
+const candidate = 4*redistest.ClusterTimeout + time.Second
 
 func (st *stage) cluster() *cluster {
 	c, err := redistest.NewCluster(st.dir, 3, true, "--appendonly", "yes")
 	st.must("start a cluster", err)
 	st.cleanup(c.Stop)
-	return &cluster{c, st}
+	return &cluster{c, st, make(map[*redistest.Node]time.Time)}
 }
 
 // healthy waits until every node serves and every replica follows.
@@ -42,6 +47,8 @@ func (c *cluster) replicaOf(master *redistest.Node) *redistest.Node {
 func (c *cluster) failover(queue string) {
 	next := c.replicaOf(c.owner(queue))
 	var asked time.Time
+	c.st.sleep(time.Until(c.elected[next].Add(candidate)))
+	defer func() { c.elected[next] = time.Now() }()
 	c.st.need("the replica has taken over", 30*time.Second, func() bool {
 		// servers that are busy give a failover up after 5 s, and want to be asked again
 		if time.Since(asked) > 6*time.Second {
