@@ -40,7 +40,7 @@ func cases() []benchCase {
 		{"process preloaded jobs, concurrency 100", 100_000, process(100, small), working},
 		{"process preloaded jobs, concurrency 1000", 100_000, process(1000, small), working},
 		{"full cycle: 128 goroutines enqueue while 100 slots work", 100_000, cycle(100), all},
-		{"pickup on an idle queue", 200, pickup, all},
+		{"pickup on an idle queue", 100, pickup, all},
 		{"process 1 KB payloads, concurrency 100", 50_000, process(100, 1<<10), all},
 		{"process 100 KB payloads, concurrency 100", 2_000, process(100, 100<<10), all},
 		{"process with lanes, unique keys, limits; concurrency 100", 50_000, process(100, small), own},

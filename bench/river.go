@@ -20,6 +20,8 @@ type riverSystem struct {
 	tuned    bool
 }
 
+const tunedCooldown = time.Millisecond
+
 // Kind names the work for River.
 func (work) Kind() string { return "plain" }
 
@@ -40,7 +42,11 @@ func newRiver(ctx context.Context, postgres *postgresStore, tuned bool) (*riverS
 	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, err
 	}
-	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{Logger: slog.New(slog.DiscardHandler)})
+	inserts := &river.Config{Logger: slog.New(slog.DiscardHandler)}
+	if tuned {
+		inserts.FetchCooldown = tunedCooldown // an inserting client tells workers at most that often
+	}
+	client, err := river.NewClient(riverpgxv5.New(pool), inserts)
 	return &riverSystem{postgres, pool, client, tuned}, err
 }
 
@@ -92,7 +98,7 @@ func (s *riverSystem) work(ctx context.Context, concurrency int, each func(int64
 		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
 	}
 	if s.tuned {
-		config.FetchCooldown = time.Millisecond
+		config.FetchCooldown = tunedCooldown
 	}
 	client, err := river.NewClient(riverpgxv5.New(s.pool), config)
 	if err != nil {
