@@ -18,6 +18,7 @@ func TestACommandIsSlowByWhatNeitherTheProcessorsNorPlainCommandsExplain(t *test
 	for _, c := range []struct {
 		took, from, to time.Duration
 		own, plain     time.Duration
+		calls          int
 		fails          bool
 	}{
 		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, fails: true},
@@ -27,11 +28,18 @@ func TestACommandIsSlowByWhatNeitherTheProcessorsNorPlainCommandsExplain(t *test
 		{took: 18 * ms, from: 990 * ms, to: 1010 * ms, own: 11 * ms, fails: true},
 		{took: 18 * ms, from: 1990 * ms, to: 2010 * ms},
 		{took: 9 * ms, from: 500 * ms, to: 520 * ms, own: 9 * ms},
+		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, calls: 999, fails: true},
+		{took: 12 * ms, from: 500 * ms, to: 520 * ms, own: 12 * ms, calls: 1000}, // the only one of so many
 	} {
-		r := &reading{slow: []slowCall{{took: 3 * ms, from: at(c.from), to: at(c.to)}, {took: c.took, from: at(c.from), to: at(c.to)}}}
+		r := &reading{calls: c.calls, slow: []slowCall{{took: 3 * ms, from: at(c.from), to: at(c.to)}, {took: c.took, from: at(c.from), to: at(c.to)}}}
 		r.weigh(still)
 		if r.worst.own != c.own || r.longest.took != c.took || r.tooSlow(c.plain) != c.fails {
 			t.Errorf("%+v: own %v, longest %v, fails %v", c, r.worst.own, r.longest.took, r.tooSlow(c.plain))
 		}
+	}
+	r := &reading{calls: 1000, slow: []slowCall{{took: 12 * ms}, {took: 11 * ms}}}
+	r.weigh(nil)
+	if !r.tooSlow(0) {
+		t.Error("two of a thousand pass")
 	}
 }

@@ -23,6 +23,10 @@ func manyPumps(st *stage) {
 	a := st.audit(s.URL(), lease)
 	late := &lateCalls{rng: rand.New(rand.NewPCG(st.seed, 2)), longest: 2 * lease} // the proxy's own chance
 	proxy.Judge(late.judge)
+	// one job may be unlucky in worker after worker: the budget is poison's matter
+	for _, q := range allQueues() {
+		st.must("lift the crash budget", st.client(s.URL()).Queue(q).SetCrashBudget(st.ctx, plenty))
+	}
 	part := workRole{Lease: lease, Concurrency: 15}
 	workers := st.workers(3, proxy.URL(), part)
 	m := &meeting{}

@@ -86,7 +86,7 @@ func collidingIDs(st *stage) {
 	for i := range producers {
 		producers[i] = st.producer(s.URL(), produceRole{First: i * each, Count: each, Clients: clients, Gate: gate, Only: keeps})
 	}
-	st.need("all producers are ready", time.Minute, func() bool { return st.count(nil, isUp) == processes })
+	st.need("all producers are ready", 5*time.Minute, func() bool { return st.count(nil, isUp) == processes })
 	before := st.scriptCalls(s)
 	st.open(gate)
 	st.produced(2*time.Minute, producers...)
