@@ -49,7 +49,7 @@ func (f *file) specFields(g *jen.Group, j *model.Job) {
 	if lane := j.LaneField(); lane != nil {
 		set("Lane", jen.Func().Params(jen.Id("j").Id(j.Name)).String().Add(oneLine(jen.Return(f.text(lane)))))
 	}
-	if j.Queue.Shards.Value > 1 && j.UniqueInLane() {
+	if j.UniqueInLane() { // also where the queue has no shards: it may get some
 		set("UniqueInLane", jen.True())
 	}
 	if j.Retain.Set {
