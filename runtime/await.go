@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/echomq/emq/internal/wire"
 	"github.com/echomq/emq/runtime/scripts"
 )
@@ -164,7 +162,7 @@ func (c *Client) awaitKind(ctx context.Context, ref Ref, kinds []string) (json.R
 		if err == nil && len(kinds) > 0 && !slices.Contains(kinds, row.Kind) {
 			return nil, fmt.Errorf("%w: await %s: the job is of the kind %s, not %s", ErrInvalid, ref, wire.Quote(row.Kind), kinds[0])
 		}
-		switch _, reply := rueidis.IsRedisErr(err); {
+		switch word, _ := scripts.Word(err); { // the library's own test does not look into an error that was wrapped
 		case errors.Is(err, ErrGone):
 			how, _ := end.Load().(EventName)
 			return nil, &JobError{Ref: ref, End: how}
@@ -175,7 +173,7 @@ func (c *Client) awaitKind(ctx context.Context, ref Ref, kinds []string) (json.R
 		case err == nil:
 			failure, pause = nil, firstPause
 			timer.Reset(laterLook)
-		case reply && !scripts.IsPassing(err):
+		case word != "" && !scripts.IsPassing(err) && !scripts.IsUntouched(err):
 			return nil, err
 		default: // a server that is away says nothing of the job
 			failure = err

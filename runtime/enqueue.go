@@ -9,8 +9,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/echomq/emq/runtime/scripts"
 )
 
@@ -204,8 +202,8 @@ func (c *Client) settleHome(ctx context.Context, job *Job, to **clientQueue, rec
 	}
 	shards, err := c.shards(ctx, job.queue, job.shards)
 	if err != nil {
-		_, answered := rueidis.IsRedisErr(err)
-		return !answered && !errors.Is(err, ErrState), err
+		word, _ := scripts.Word(err) // the library's own test does not look into an error that was wrapped
+		return (word == "" || scripts.IsPassing(err)) && !errors.Is(err, ErrState), err
 	}
 	*to, err = c.place(job, shards, receipt)
 	return false, err
