@@ -57,10 +57,11 @@ func (q *Queue) ReprocessAll(ctx context.Context, o ReprocessOptions) (BulkProgr
 		return BulkProgress{}, fmt.Errorf("%w: a rate of %d, a limit of %d: neither may be negative", ErrInvalid, o.Rate, o.Limit)
 	}
 	began := time.Now()
-	return q.bulk(ctx, func(part *Queue, p *BulkProgress) error { return part.reprocessAll(ctx, o, began, p) })
+	var from scripts.ReviveAt // the first shard says up to which death
+	return q.bulk(ctx, func(part *Queue, p *BulkProgress) error { return part.reprocessAll(ctx, o, began, &from, p) })
 }
 
-func (q *Queue) reprocessAll(ctx context.Context, o ReprocessOptions, began time.Time, p *BulkProgress) error {
+func (q *Queue) reprocessAll(ctx context.Context, o ReprocessOptions, began time.Time, from *scripts.ReviveAt, p *BulkProgress) error {
 	if o.Limit > 0 && p.Done >= o.Limit {
 		return nil
 	}
@@ -69,7 +70,7 @@ func (q *Queue) reprocessAll(ctx context.Context, o ReprocessOptions, began time
 		return err
 	}
 	// the number of dead letters bounds the loop, should the server's clock stand still
-	for at, seen := (scripts.ReviveAt{}), int64(0); seen < dead.Dead; {
+	for at, seen := *from, int64(0); seen < dead.Dead; {
 		up := reprocessBatch
 		if o.Rate > 0 {
 			up = min(up, max(o.Rate/10, 1))
@@ -81,7 +82,7 @@ func (q *Queue) reprocessAll(ctx context.Context, o ReprocessOptions, began time
 		if err != nil {
 			return q.broken(ctx, "reprocess all", p.Done, err)
 		}
-		at = r.Next
+		at, *from = r.Next, r.Next.Anew()
 		seen += int64(r.Done + r.Refused + r.Other + r.Dropped)
 		*p = BulkProgress{p.Done + r.Done, p.Refused + r.Refused, p.Skipped + r.Other, p.Dropped + r.Dropped}
 		if o.Progress != nil {

@@ -43,7 +43,7 @@ func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, erro
 		return LanePage{}, fmt.Errorf("%w: a page of %d lanes: 1 to %d", ErrInvalid, n, maxLanePage)
 	}
 	var page LanePage
-	next, err := q.page(ctx, laneList, cursor, func(part *Queue, place string) (string, error) {
+	next, err := q.page(ctx, laneList, cursor, func(part *Queue, shards int, place string) (string, error) {
 		at := scripts.LanesBegin
 		if place != "" {
 			stage, scan, _ := strings.Cut(place, "/")
@@ -56,9 +56,12 @@ func (q *Queue) Lanes(ctx context.Context, cursor string, n int) (LanePage, erro
 		if err != nil {
 			return "", err
 		}
-		page.Lanes = make([]Lane, len(lanes))
-		for i, l := range lanes {
-			page.Lanes[i] = Lane(l)
+		page.Lanes = make([]Lane, 0, len(lanes))
+		for _, l := range lanes {
+			// what is left of its controls where it was with another number of shards is no lane
+			if l.Waiting+l.Active > 0 || wire.Tag(q.name, wire.Shard(l.Name, shards)) == part.q.Tag() {
+				page.Lanes = append(page.Lanes, Lane(l))
+			}
 		}
 		if next.Stage == "" {
 			return "", nil
@@ -106,7 +109,7 @@ func (q *Queue) Lane(ctx context.Context, name string) (Lane, error) {
 // tune changes how a lane is served: in its shard, and where jobs of it are left from a time with fewer shards. The
 // empty lane is in each.
 func (q *Queue) tune(ctx context.Context, name, verb string, value int) error {
-	parts, err := q.parts(ctx)
+	parts, err := q.askedParts(ctx)
 	if err != nil {
 		return err
 	}

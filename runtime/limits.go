@@ -161,7 +161,7 @@ func (q *Queue) ClearCrashBudget(ctx context.Context) error {
 }
 
 func (q *Queue) set(ctx context.Context, pairs ...string) error {
-	parts, err := q.parts(ctx)
+	parts, err := q.askedParts(ctx)
 	if err != nil {
 		return err
 	}
@@ -173,56 +173,88 @@ func (q *Queue) set(ctx context.Context, pairs ...string) error {
 }
 
 // isSplit tells the settings that are numbers of jobs: of a queue with shards each has its part.
-func isSplit(field string) bool {
-	switch field {
-	case scripts.FieldConcurrency, scripts.FieldRateMax, scripts.FieldMaxLen, scripts.FieldDeadMax:
-		return true
-	}
-	return false
-}
+func isSplit(field string) bool { return slices.Contains(scripts.SplitFields(), field) }
 
 // setAll changes settings on each shard of a queue. A number that leaves a shard without a part is fault.
 func (q *Queue) setAll(ctx context.Context, parts []*Queue, set map[string]string, fault error) error {
-	for field, value := range set {
-		if n, err := strconv.Atoi(value); isSplit(field) && err == nil && n < len(parts) {
-			return fmt.Errorf("%w: queue %s: %s of %d: the queue has %d shards, and each needs a part of at least 1", fault, q.name, field, n, len(parts))
-		}
+	if err := q.checkSplit(set, len(parts), fault); err != nil {
+		return err
 	}
 	for i, part := range parts {
-		var pairs []string
-		for _, field := range slices.Sorted(maps.Keys(set)) {
-			value := set[field]
-			if field == scripts.FlatWeight {
-				weight, err := strconv.Atoi(value)
-				if err == nil {
-					err = part.q.Tune(ctx, "", "weight", weight)
-				}
-				if err != nil {
-					return err
-				}
-				continue
-			}
-			if n, err := strconv.Atoi(value); isSplit(field) && err == nil {
-				share := n / len(parts)
-				if i < n%len(parts) {
-					share++
-				}
-				value = strconv.Itoa(share)
-			}
-			pairs = append(pairs, field, value)
-		}
-		if len(pairs) == 0 {
-			continue
-		}
-		if err := part.q.Set(ctx, pairs...); err != nil {
+		if err := part.setPart(ctx, set, i, len(parts)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// settingsOf reads what is set on shards of a queue: the sums of what is split, and of the rest what the first
-// shard says that has it.
+// checkSplit refuses numbers that would leave one of n shards without a part.
+func (q *Queue) checkSplit(set map[string]string, n int, fault error) error {
+	for _, field := range slices.Sorted(maps.Keys(set)) {
+		if most, err := strconv.Atoi(set[field]); isSplit(field) && err == nil && most < n {
+			return fmt.Errorf("%w: queue %s: %s of %d: the queue has %d shards, and each needs a part of at least 1", fault, q.name, field, most, n)
+		}
+	}
+	return nil
+}
+
+// setPart changes settings on the i-th of n shards. The first one also keeps what is split whole: the parts alone
+// would not tell when some are of another number of shards, while it changes or after a change that broke off.
+func (q *Queue) setPart(ctx context.Context, set map[string]string, i, n int) error {
+	var pairs []string
+	for _, field := range slices.Sorted(maps.Keys(set)) {
+		value := set[field]
+		switch {
+		case field == scripts.FlatWeight:
+			weight, err := strconv.Atoi(value)
+			if err == nil {
+				err = q.q.Tune(ctx, "", "weight", weight)
+			}
+			if err != nil {
+				return err
+			}
+		case !isSplit(field):
+			pairs = append(pairs, field, value)
+		default:
+			pairs = append(pairs, field, partOf(value, i, n))
+			if i == 0 && n == 1 {
+				pairs = append(pairs, scripts.Whole(field), "")
+			} else if i == 0 {
+				pairs = append(pairs, scripts.Whole(field), value)
+			}
+		}
+	}
+	if len(pairs) == 0 {
+		return nil
+	}
+	return q.q.Set(ctx, pairs...)
+}
+
+// partOf is what the i-th of n shards has of a number; what is none stays as it is.
+func partOf(value string, i, n int) string {
+	whole, err := strconv.Atoi(value)
+	if err != nil {
+		return value
+	}
+	part := whole / n
+	if i < whole%n {
+		part++
+	}
+	return strconv.Itoa(part)
+}
+
+// withDefaults also takes away what is not set.
+func withDefaults(set map[string]string) map[string]string {
+	all := map[string]string{scripts.FlatWeight: "1"}
+	for _, field := range scripts.SettingFields() {
+		all[field] = ""
+	}
+	maps.Copy(all, set)
+	return all
+}
+
+// settingsOf reads what is set on the first shards of a queue: what is split as the first one has it whole, or else
+// as a sum; of the rest what the first shard says that has it.
 func settingsOf(ctx context.Context, parts []*Queue) (map[string]string, error) {
 	sum := make(map[string]string)
 	for _, part := range parts {
@@ -240,6 +272,12 @@ func settingsOf(ctx context.Context, parts []*Queue) (map[string]string, error) 
 				b, _ := strconv.ParseInt(value, 10, 64)
 				sum[field] = strconv.FormatInt(a+b, 10)
 			}
+		}
+	}
+	for _, field := range scripts.SplitFields() {
+		whole, split := sum[scripts.Whole(field)]
+		if delete(sum, scripts.Whole(field)); split {
+			sum[field] = whole
 		}
 	}
 	return sum, nil

@@ -33,42 +33,88 @@ func (q *Queue) Obliterate(ctx context.Context, o ObliterateOptions) (BulkProgre
 	if o.Force {
 		guard = scripts.PausedOnly
 	}
-	parts, err := q.parts(ctx)
+	parts, err := q.askedParts(ctx)
 	if err != nil {
 		return p, err
 	}
-	for _, part := range slices.Backward(parts) { // the first at last: it knows how many there are
-		if err := part.obliterate(ctx, guard, o, &p); err != nil {
+	for range obliterateRounds {
+		gone, err := q.obliterate(ctx, parts, guard, o, &p)
+		if err != nil {
 			return p, err
 		}
+		if gone {
+			q.client.forget(q.name)
+			return p, nil
+		}
 	}
-	q.client.forget(q.name)
-	return p, nil
+	return p, fmt.Errorf("%w: queue %s: jobs keep coming while it is deleted: stop its producers", ErrState, q.name)
 }
 
-func (q *Queue) obliterate(ctx context.Context, guard scripts.Guard, o ObliterateOptions, p *BulkProgress) error {
-	for range obliterateRounds {
+// obliterate deletes what the shards of a queue have, and then their settings, those of the first at last: it knows
+// how many there are, and that they are paused. False if there were jobs again.
+func (q *Queue) obliterate(ctx context.Context, parts []*Queue, guard scripts.Guard, o ObliterateOptions, p *BulkProgress) (bool, error) {
+	if err := checkGuard(ctx, parts, guard); err != nil {
+		return false, q.broken(ctx, "obliterate", p.Done, err)
+	}
+	for _, part := range parts {
 		for _, list := range []string{"active", "schedule", "pending", "lanes", "dead", "completed"} {
 			if list == "active" && !o.Force {
 				continue
 			}
-			if err := q.drain(ctx, "obliterate", scripts.Drain{List: list, Guard: guard}, p, o.Progress); err != nil {
+			if err := part.drain(ctx, "obliterate", scripts.Drain{List: list, Guard: guard}, p, o.Progress); err != nil {
+				return false, err
+			}
+		}
+		gone, err := part.sweepKeys(ctx, guard)
+		if err != nil {
+			return false, q.broken(ctx, "obliterate", p.Done, err)
+		}
+		if !gone {
+			return false, nil
+		}
+	}
+	for _, part := range slices.Backward(parts) {
+		gone, err := part.q.Obliterate(ctx, guard, []string{part.q.MetaKey()})
+		if err != nil {
+			return false, q.broken(ctx, "obliterate", p.Done, err)
+		}
+		if !gone {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// checkGuard refuses what the scripts would refuse of any shard, before one of them has lost anything. The pause of
+// the first is that of all: others may have lost theirs when an earlier call broke off.
+func checkGuard(ctx context.Context, parts []*Queue, guard scripts.Guard) error {
+	if len(parts) == 1 {
+		return nil
+	}
+	for i, part := range parts {
+		if i > 0 {
+			if err := part.q.Set(ctx, scripts.FieldPaused, "1"); err != nil {
 				return err
 			}
 		}
-		gone, err := q.sweep(ctx, guard)
-		if err != nil {
-			return q.broken(ctx, "obliterate", p.Done, err)
-		}
-		if gone {
-			return nil
+		if _, err := part.q.Drain(ctx, scripts.Drain{List: "pending", Limit: 0, Guard: guard, Verb: "obliterate"}); err != nil {
+			return err
 		}
 	}
-	return fmt.Errorf("%w: queue %s: jobs keep coming while it is deleted: stop its producers", ErrState, q.name)
+	return nil
 }
 
-// sweep deletes what is left when no list has a job, the settings last; false if there were jobs again.
+// sweep is sweepKeys, and then the settings.
 func (q *Queue) sweep(ctx context.Context, guard scripts.Guard) (bool, error) {
+	gone, err := q.sweepKeys(ctx, guard)
+	if err != nil || !gone {
+		return false, err
+	}
+	return q.q.Obliterate(ctx, guard, []string{q.q.MetaKey()})
+}
+
+// sweepKeys deletes what is left when no list has a job, but for the settings; false if there were jobs again.
+func (q *Queue) sweepKeys(ctx context.Context, guard scripts.Guard) (bool, error) {
 	meta := q.q.MetaKey()
 	for left := true; left; {
 		left = false
@@ -89,7 +135,7 @@ func (q *Queue) sweep(ctx context.Context, guard scripts.Guard) (bool, error) {
 			return false, err
 		}
 	}
-	return q.q.Obliterate(ctx, guard, []string{meta})
+	return true, nil
 }
 
 // forget lets the kinds of a queue be entered into its registry again.

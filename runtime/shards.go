@@ -55,8 +55,8 @@ func (c *Client) askShards(ctx context.Context, name string, want int) ([]*clien
 
 // ensureShards makes a queue that has n shards, as the server said just now, have want, and keeps how many it has.
 func (c *Client) ensureShards(ctx context.Context, name string, n, want int) ([]*clientQueue, error) {
-	if n < 1 || n > MaxShards {
-		return nil, fmt.Errorf("%w: queue %s: its meta says that it has %d shards: somebody has changed it", ErrState, name, n)
+	if err := checkShards(name, n); err != nil {
+		return nil, err
 	}
 	if n < want {
 		grown, err := c.Queue(name).growShards(ctx, n, want)
@@ -67,6 +67,9 @@ func (c *Client) ensureShards(ctx context.Context, name string, n, want int) ([]
 			return nil, err
 		default:
 			n = grown
+			if err := moveCrons(ctx, c.Queue(name).first(n)); err != nil {
+				c.log.Warn("emq: some cron entries are not in the shards of their jobs yet: SetShards with the same number moves them", "queue", name, "shards", n, "error", err)
+			}
 		}
 	}
 	return c.learnShards(name, n, want), nil
@@ -196,18 +199,25 @@ func (q *Queue) parts(ctx context.Context) ([]*Queue, error) {
 	if err := q.usable(); err != nil {
 		return nil, err
 	}
-	s := q.client.known(q.name)
-	if s == nil || time.Since(s.asked) > staleSpread {
-		_, err := q.client.askShards(ctx, q.name, 0)
-		switch {
-		case err != nil && ctx.Err() != nil: // the verb's own call fails too, and the error has its name
-			return q.handles([]*clientQueue{q.client.shard(q.name, 0)}), nil
-		case err != nil:
-			return nil, err
-		}
-		s = q.client.known(q.name)
+	if s := q.client.known(q.name); s != nil && time.Since(s.asked) <= staleSpread {
+		return q.handles(s.shards), nil
 	}
-	return q.handles(s.shards), nil
+	return q.askedParts(ctx)
+}
+
+// askedParts are the parts that there are now: for verbs that do harm where they leave out a shard.
+func (q *Queue) askedParts(ctx context.Context) ([]*Queue, error) {
+	if err := q.usable(); err != nil {
+		return nil, err
+	}
+	shards, err := q.client.askShards(ctx, q.name, 0)
+	switch {
+	case err != nil && ctx.Err() != nil: // the verb's own call fails too, and the error has its name
+		return q.first(1), nil
+	case err != nil:
+		return nil, err
+	}
+	return q.handles(shards), nil
 }
 
 func (q *Queue) handles(shards []*clientQueue) []*Queue {
@@ -229,7 +239,7 @@ func (q *Queue) each(ctx context.Context, f func(part *Queue) error) error {
 
 // page reads a page of a list that goes through the shards in turn: read gives a page of one shard and the place
 // where the next one begins; an empty place is the beginning, or that there is none.
-func (q *Queue) page(ctx context.Context, list, cursor string, read func(part *Queue, place string) (next string, err error)) (string, error) {
+func (q *Queue) page(ctx context.Context, list, cursor string, read func(part *Queue, shards int, place string) (next string, err error)) (string, error) {
 	at, place := 0, ""
 	if cursor != "" {
 		var err error
@@ -246,10 +256,13 @@ func (q *Queue) page(ctx context.Context, list, cursor string, read func(part *Q
 		}
 	}
 	parts, err := q.parts(ctx)
+	if err == nil && at >= len(parts) { // the page before was told by somebody who knows of more
+		parts, err = q.askedParts(ctx)
+	}
 	if err != nil || at >= len(parts) { // they have become fewer
 		return "", err
 	}
-	next, err := read(parts[at], place)
+	next, err := read(parts[at], len(parts), place)
 	if err != nil {
 		return "", err
 	}
@@ -285,61 +298,99 @@ func (q *Queue) Shards(ctx context.Context) (int, error) {
 // one that starts with a larger declared number brings it back; the totals of the shards that go are lost.
 //
 // ErrInvalid: n outside 1 to MaxShards. ErrState: a shard that is to go has jobs or cron entries, or a limit of the
-// queue is too small to be split (Settings); nothing has changed then. Safe to repeat.
+// queue is too small to be split (Settings); nothing has changed then, unless jobs came while shards went. Safe to
+// repeat, which also goes on with a call that broke off.
 func (q *Queue) SetShards(ctx context.Context, n int) error {
 	if n < 1 || n > MaxShards {
 		return q.refuse("%d shards: a queue has 1 to %d", n, MaxShards)
 	}
 	has, err := q.Shards(ctx)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = checkShards(q.name, has)
+	}
+	if err != nil {
 		return err
-	case n > has:
-		grown, err := q.growShards(ctx, has, n)
-		if err != nil {
-			return err
-		}
-		q.client.learnShards(q.name, grown, n)
-	case n < has:
+	}
+	q.client.learnShards(q.name, has, 0)
+	if n < has {
 		if err := q.shrinkShards(ctx, has, n); err != nil {
 			return err
 		}
 		q.client.forgetShards(q.name)
 		q.client.learnShards(q.name, n, 0)
+		return nil
+	}
+	grown, err := q.growShards(ctx, has, n)
+	if err != nil {
+		return err
+	}
+	q.client.learnShards(q.name, grown, n)
+	return moveCrons(ctx, q.first(grown))
+}
+
+// checkShards refuses a number that only somebody's hand can have written.
+func checkShards(queue string, n int) error {
+	if n < 1 || n > MaxShards {
+		return fmt.Errorf("%w: queue %s: its meta says that it has %d shards: somebody has changed it", ErrState, queue, n)
 	}
 	return nil
 }
 
-// growShards gives a queue of has shards want ones, which begin with the settings of the others.
+// growShards gives a queue of has shards want ones, which begin with the settings of the others. Others may do the
+// same at once, for another number: who finds one that he did not write for begins again.
 func (q *Queue) growShards(ctx context.Context, has, want int) (int, error) {
 	for {
 		if err := q.respread(ctx, has, want); err != nil {
 			return 0, err
 		}
 		n, err := q.q.SetShards(ctx, has, want)
-		if err != nil || n >= want {
-			return n, err
+		if err != nil {
+			return 0, err
 		}
-		has = n
+		if n == want {
+			return n, nil
+		}
+		has, want = n, max(n, want)
 	}
 }
 
-// respread gives the shards of a queue that is to have n the settings and the controls of lanes that it has now.
-func (q *Queue) respread(ctx context.Context, has, n int) error {
+// first are handles of the first n shards, which there may not be yet.
+func (q *Queue) first(n int) []*Queue {
 	shards := make([]*clientQueue, n)
 	for i := range shards {
 		shards[i] = q.client.shard(q.name, i)
 	}
-	parts := q.handles(shards)
-	pairs, err := settingsOf(ctx, parts[:has])
+	return q.handles(shards)
+}
+
+// respread gives the shards of a queue that is to have n the settings and the controls of lanes that it has now.
+func (q *Queue) respread(ctx context.Context, has, n int) error {
+	parts := q.first(n)
+	set, err := settingsOf(ctx, parts[:has])
+	if err == nil {
+		err = q.checkSplit(set, n, ErrState)
+	}
 	if err != nil {
 		return err
 	}
-	if err := q.setAll(ctx, parts, pairs, ErrState); err != nil {
-		return err
+	for i, part := range parts {
+		if i == has { // what a growth that broke off has left in the new ones does not count
+			set = withDefaults(set)
+		}
+		if err := part.setPart(ctx, set, i, n); err != nil {
+			return err
+		}
 	}
-	for _, part := range parts[:has] {
-		if err := part.spreadLanes(ctx, parts); err != nil {
+	return spreadControls(ctx, parts[:has], parts)
+}
+
+// spreadControls gives what was set for lanes and cron entries to the shards in which they are among others.
+func spreadControls(ctx context.Context, from, to []*Queue) error {
+	for _, part := range from {
+		if err := part.spreadLanes(ctx, to); err != nil {
+			return err
+		}
+		if err := part.spreadPauses(ctx, to); err != nil {
 			return err
 		}
 	}
@@ -348,25 +399,22 @@ func (q *Queue) respread(ctx context.Context, has, n int) error {
 
 // shrinkShards deletes the last shards of a queue, if they are empty.
 func (q *Queue) shrinkShards(ctx context.Context, has, n int) error {
-	parts, err := q.parts(ctx)
-	if err != nil {
-		return err
-	}
-	for _, part := range parts[n:] {
+	parts := q.first(has)
+	left, leave := parts[:n], parts[n:]
+	for _, part := range leave {
 		if err := part.checkEmpty(ctx); err != nil {
 			return err
 		}
 	}
-	pairs, err := settingsOf(ctx, parts)
+	// a call that broke off has paused, or deleted, some that leave; the first one knows what all have together
+	set, err := settingsOf(ctx, left)
 	if err != nil {
 		return err
 	}
-	for _, part := range parts {
-		if err := part.spreadLanes(ctx, parts[:n]); err != nil {
-			return err
-		}
+	if err := spreadControls(ctx, parts, left); err != nil {
+		return err
 	}
-	for _, part := range slices.Backward(parts[n:]) {
+	for _, part := range slices.Backward(leave) {
 		if err := part.q.Set(ctx, scripts.FieldPaused, "1"); err != nil {
 			return err
 		}
@@ -378,11 +426,17 @@ func (q *Queue) shrinkShards(ctx context.Context, has, n int) error {
 			return err
 		}
 	}
-	if err := q.setAll(ctx, parts[:n], pairs, ErrState); err != nil {
+	if err := q.setAll(ctx, left, set, ErrState); err != nil {
 		return err
 	}
-	_, err = q.q.SetShards(ctx, has, n)
-	return err
+	stand, err := q.q.SetShards(ctx, has, n)
+	if err == nil && stand != n {
+		err = fmt.Errorf("%w: queue %s: somebody else has given it %d shards meanwhile: stop the processes that declare more, and call it again", ErrState, q.name, stand)
+	}
+	if err != nil {
+		return err
+	}
+	return moveCrons(ctx, left)
 }
 
 func (q *Queue) checkEmpty(ctx context.Context) error {

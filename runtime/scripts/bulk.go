@@ -63,6 +63,9 @@ func (q *Queue) Drain(ctx context.Context, d Drain) (Drained, error) {
 // got.
 type ReviveAt struct{ until, after, time string }
 
+// Anew is the beginning again, up to the same time of death.
+func (a ReviveAt) Anew() ReviveAt { return ReviveAt{until: a.until} }
+
 // Revive is one call that reprocesses dead letters, of one kind or of all.
 type Revive struct {
 	At       ReviveAt

@@ -35,7 +35,7 @@ func (h *history) queueActions() map[string]func(*rapid.T) {
 		"set":           func(t *rapid.T) { h.do(rapid.SampledFrom(propertySettings()).Draw(t, "setting")) },
 		"clear all settings": func(*rapid.T) {
 			var none []string
-			for _, field := range settingFields() {
+			for _, field := range SettingFields() {
 				none = append(none, field, "")
 			}
 			h.all(setting{none}, settings{})

@@ -21,9 +21,18 @@ const (
 	FlatWeight = "flat_weight" // the weight of the jobs without a lane, which is no field of meta but is read with them
 )
 
-func settingFields() []string {
+// SettingFields are the fields that Set changes.
+func SettingFields() []string {
 	return []string{FieldPaused, FieldConcurrency, FieldRateMax, FieldRateMs, FieldMaxLen, FieldDeadMax, FieldDeadMs, FieldCrashBudget, FieldEvents}
 }
+
+// SplitFields are those of them that are numbers of jobs: each shard of a queue has its part.
+func SplitFields() []string {
+	return []string{FieldConcurrency, FieldRateMax, FieldMaxLen, FieldDeadMax}
+}
+
+// Whole is the field of the first shard that keeps what a split one is of all shards together.
+func Whole(field string) string { return "all_" + field }
 
 // Set changes fields of meta, given with their values in pairs; an empty value takes a field away. Safe to
 // repeat.
@@ -53,7 +62,10 @@ func settingVerb(field string, on bool) string {
 
 // Settings reads the fields that are set, and the FlatWeight. Safe to repeat.
 func (q *Queue) Settings(ctx context.Context) (map[string]string, error) {
-	fields := settingFields()
+	fields := SettingFields()
+	for _, field := range SplitFields() {
+		fields = append(fields, Whole(field))
+	}
 	// Pinned: see Counts.
 	cmd := q.client.B().Hmget().Key(q.keys.Fixed("meta")).Field(fields...).Build().Pin()
 	answers := q.client.DoMulti(ctx, cmd, q.client.B().Hget().Key(q.keys.Fixed("gweight")).Field("").Build().Pin())

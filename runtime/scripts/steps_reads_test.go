@@ -37,7 +37,7 @@ func (settings) call(ctx context.Context, s *target) answer {
 
 func (settings) expect(m *model, _ stamp) answer {
 	want := map[string]string{}
-	for _, field := range settingFields() {
+	for _, field := range SettingFields() {
 		if m.meta[field] != "" {
 			want[field] = m.meta[field]
 		}
