@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -52,11 +53,15 @@ func main() {
 	keep := flag.Bool("keep", false, "keep the logs of drills that hold, too")
 	flag.Parse()
 	chosen, err := choose(drills(), *only)
-	if err == nil && *most < 0 {
-		err = fmt.Errorf("-together %d", *most)
+	switch {
+	case err != nil:
+	case *most < 0 || *soak < 0:
+		err = errors.New("-together and -soak are not negative")
+	case flag.NArg() > 0:
+		err = fmt.Errorf("%q is no flag: drills are named by -only, joined by commas", flag.Arg(0))
 	}
-	if err != nil || flag.NArg() > 0 {
-		fmt.Fprintln(os.Stderr, "drills:", err, flag.Args())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "drills:", err)
 		os.Exit(2)
 	}
 	if *list {

@@ -70,14 +70,15 @@ func (c *consumer) keepCrons(ctx context.Context, ok func()) error {
 func (c *consumer) refreshCrons() error {
 	ctx, cancel := context.WithTimeout(c.w.life, callTimeout)
 	defer cancel()
-	var errs []error
-	shards := 1
-	if s := c.w.client.known(c.q.Name()); s != nil {
-		shards = len(s.shards)
+	// the queue gets the shards that are declared first: an entry that was written before would tick twice
+	shards, err := c.w.client.shards(ctx, c.q.Name(), c.served.shards)
+	if err != nil {
+		return err
 	}
+	var errs []error
 	moved := c.moved
 	for _, d := range c.crons {
-		if cronShard(d.name, d.def.Lane, d.def.Unique, shards) != c.shard {
+		if cronShard(d.name, d.def.Lane, d.def.Unique, len(shards)) != c.shard {
 			moved = append(moved[:len(moved):len(moved)], d.name) // it is where it was when there were fewer
 			continue
 		}

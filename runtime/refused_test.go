@@ -125,7 +125,7 @@ func TestAnEnqueueThatFindsNobodyIsRefused(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "refused")
 	})
 	for _, jobs := range [][]emq.Job{{emq.New(job{2})}, {emq.New(job{3}), emq.New(job{4}, emq.InLane("a"))}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		receipts, err := s.Enqueue(ctx, jobs...)
 		cancel()
 		if err == nil || !strings.Contains(err.Error(), "was sent, as no connection") {

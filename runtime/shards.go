@@ -445,8 +445,8 @@ func (q *Queue) checkEmpty(ctx context.Context) error {
 		return err
 	}
 	if jobs := c.Pending + c.Active + c.Scheduled + c.Dead + c.Completed; jobs > 0 {
-		return fmt.Errorf("%w: queue %s: shard %s has %d jobs, of which %d wait: let them end, and Drain or Remove what is left",
-			ErrState, q.name, q.q.Tag(), jobs, c.Pending+c.Scheduled)
+		return fmt.Errorf("%w: queue %s: shard %s has %d jobs, of which %d wait, %d are dead letters and %d are kept: let them end, Drain those that wait, Remove or await the end of the others",
+			ErrState, q.name, q.q.Tag(), jobs, c.Pending+c.Scheduled, c.Dead, c.Completed)
 	}
 	for cursor, more := "0", true; more; {
 		entries, next, err := q.q.Crons(ctx, cursor, maxCronPage)

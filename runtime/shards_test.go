@@ -508,3 +508,19 @@ func TestEventsOfAllShardsAreHeard(t *testing.T) {
 		}
 	})
 }
+
+// The first process that declares both the shards and the entry writes it where it belongs, and only there: written
+// before there were shards it would tick in two.
+func TestADeclaredCronEntryWaitsForTheShardsThatAreDeclared(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		var log logbook
+		run(t, s.Client, emq.WorkerConfig{Logger: log.logger()}, emq.Handle(func(context.Context, spreadTick) error { return nil }))
+		home := wire.NewKeys("", wire.Tag("spread", wire.Shard("tick", 4))).Base()
+		eventually(t, "the entry is where it belongs, and that is told", func() bool {
+			return slices.Contains(s.keysLike(t, "emq:{spread*:repeat:tick"), home+"repeat:tick") && len(log.with("a declared cron entry was written")) > 0
+		})
+		if keys := s.keysLike(t, "emq:{spread*:repeat:tick"); len(keys) != 1 {
+			t.Errorf("the entry is at %v", keys)
+		}
+	})
+}
