@@ -47,7 +47,7 @@ func manyPumps(st *stage) {
 		p.terminate()
 	}
 	st.produced(time.Minute, producers...)
-	a.drained(time.Minute)
+	a.drained(time.Duration(st.size(1, 10)) * time.Minute) // many kills make many suspects, which run one at a time
 	stopLate()
 	beats, moved := 0, 0
 	for _, x := range strangers {
