@@ -132,12 +132,21 @@ func (c *Client) send(ctx context.Context, src string, jobs []Job, receipts []Re
 	for try := 0; len(open) > 0; try++ {
 		var again, ready []int
 		var lost error
+		var away map[string]bool // queues of which the server did not say how many shards there are: asked once a try
 		admits := make([]admit, 0, len(open))
 		for _, i := range open {
+			if away[jobs[i].queue] && homes[i] == nil {
+				again = append(again, i)
+				continue
+			}
 			unknown, err := c.settleHome(ctx, &jobs[i], &homes[i], &receipts[i])
 			switch {
 			case unknown:
 				again, lost = append(again, i), err
+				if away == nil {
+					away = make(map[string]bool)
+				}
+				away[jobs[i].queue] = true
 				continue
 			case err != nil:
 				receipts[i].Status = Refused
