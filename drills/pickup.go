@@ -35,7 +35,7 @@ func (st *stage) late(what string, waits []time.Duration, p50, p99 time.Duration
 		st.figure("over the %v and %v of a machine that has nothing else to do", p50, p99)
 	}
 	if middle > 10*p50 || most > 10*p99 {
-		st.failf("%s: p50 %v, p99 %v; right are %v and %v", what, middle, most, p50, p99)
+		st.doubtf("%s: p50 %v, p99 %v; right are %v and %v", what, middle, most, p50, p99)
 	}
 }
 

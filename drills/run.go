@@ -88,37 +88,54 @@ func (r *run) some(ctx context.Context, chosen []drill, alone bool, most int) {
 	}
 }
 
-// one runs a drill on a stage of its own and prints its lines at once.
+// one runs a drill on a stage of its own, once more if it was left in doubt, and prints its lines at once.
 func (r *run) one(ctx context.Context, d drill) {
-	if ctx.Err() != nil {
-		r.end(d.name, interrupted, "")
-		return
-	}
-	st, err := newStage(ctx, d.name, r.settings)
-	if err != nil {
-		r.end(d.name, fails, fmt.Sprintf("CANNOT BE SET UP: %v\n", err))
-		return
-	}
-	st.play(d.run)
-	var text strings.Builder
-	fmt.Fprintf(&text, "%5.1fs  %s: %s\n", time.Since(st.began).Seconds(), d.what, strings.Join(st.figures, ", "))
-	for i, p := range st.problems {
-		if i == 20 {
-			fmt.Fprintf(&text, "    ... and %d more\n", len(st.problems)-i)
-			break
+	var st *stage
+	var doubts []string
+	for st == nil || len(doubts) == 0 && st.doubts() {
+		if st != nil {
+			doubts = append(st.problems, "logs: "+st.dir)
 		}
-		fmt.Fprintf(&text, "    %s\n", p)
+		if ctx.Err() != nil {
+			r.end(d.name, interrupted, "")
+			return
+		}
+		var err error
+		if st, err = newStage(ctx, d.name, r.settings); err != nil {
+			r.end(d.name, fails, fmt.Sprintf("CANNOT BE SET UP: %v\n", err))
+			return
+		}
+		st.play(d.run)
 	}
+	v := holds
+	switch {
+	case len(st.problems) > 0:
+		v = fails
+	case ctx.Err() != nil:
+		v = interrupted
+	}
+	r.end(d.name, v, st.text(d.what, doubts))
+}
+
+// text is what there is to say of a drill: its line, what was doubted the first time, and its problems.
+func (st *stage) text(what string, doubts []string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%5.1fs  %s: %s\n", time.Since(st.began).Seconds(), what, strings.Join(st.figures, ", "))
+	list(&text, "the first time: ", doubts)
+	list(&text, "", st.problems)
 	if st.keeps() {
 		fmt.Fprintf(&text, "    logs: %s\n", st.dir)
 	}
-	switch {
-	case len(st.problems) > 0:
-		r.end(d.name, fails, text.String())
-	case ctx.Err() != nil:
-		r.end(d.name, interrupted, "")
-	default:
-		r.end(d.name, holds, text.String())
+	return text.String()
+}
+
+func list(text *strings.Builder, when string, problems []string) {
+	for i, p := range problems {
+		if i == 20 {
+			fmt.Fprintf(text, "    %s... and %d more\n", when, len(problems)-i)
+			return
+		}
+		fmt.Fprintf(text, "    %s%s\n", when, p)
 	}
 }
 

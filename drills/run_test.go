@@ -60,6 +60,60 @@ func TestARunCountsAndFailsWithAnyDrill(t *testing.T) {
 	}
 }
 
+func TestADrillLeftInDoubtIsPlayedOnceMore(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		find    func(st *stage, times int)
+		status  int
+		times   int
+		says    []string
+		silent  string
+		verdict verdict
+	}{
+		{name: "slow once", times: 2, says: []string{"the first time: it took 11 ms", "the first time: logs: "}, verdict: holds,
+			find: func(st *stage, times int) {
+				if times == 1 {
+					st.doubtf("it took 11 ms")
+				}
+			}},
+		{name: "slow twice", status: 1, times: 2, says: []string{"the first time: it took 11 ms", "    it took 12 ms"}, verdict: fails,
+			find: func(st *stage, times int) { st.doubtf("it took %d ms", 10+times) }},
+		{name: "slow, and a job lost", status: 1, times: 1, says: []string{"    it took 11 ms", "    a job is gone"}, silent: "the first time", verdict: fails,
+			find: func(st *stage, times int) {
+				st.doubtf("it took 11 ms")
+				st.failf("a job is gone")
+			}},
+		{name: "slow, then a job lost", status: 1, times: 2, says: []string{"the first time: it took 11 ms", "    a job is gone"}, verdict: fails,
+			find: func(st *stage, times int) {
+				if times == 1 {
+					st.doubtf("it took 11 ms")
+				} else {
+					st.failf("a job is gone")
+				}
+			}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			times := 0
+			status, lines := play(t, t.Context(), 1, drill{"d", "", func(st *stage) {
+				times++
+				c.find(st, times)
+			}, alone})
+			text := strings.Join(lines, "\n")
+			if status != c.status || times != c.times || !strings.Contains(text, "d                "+string(c.verdict)) {
+				t.Errorf("status %d after %d times: %s", status, times, text)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(text, want) {
+					t.Errorf("it does not say %q: %s", want, text)
+				}
+			}
+			if c.silent != "" && strings.Contains(text, c.silent) {
+				t.Errorf("it says %q: %s", c.silent, text)
+			}
+		})
+	}
+}
+
 func TestDrillsRunTogetherUpToANumberAndSomeAlone(t *testing.T) {
 	const most = 3
 	var now, peak, crowded atomic.Int64

@@ -93,7 +93,7 @@ func soak(st *stage) {
 	}
 	st.figure("%d jobs, %d restarts", produced, restarts)
 	if produced < int(length/time.Second)*5 || restarts < 2 {
-		st.failf("%d jobs in %v and %d restarts: the drill proves nothing", produced, length, restarts)
+		st.doubtf("%d jobs in %v and %d restarts: the drill proves nothing", produced, length, restarts)
 	}
 }
 

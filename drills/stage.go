@@ -29,6 +29,7 @@ type stage struct {
 
 	mu       sync.Mutex
 	problems []string
+	doubtful int // of the problems
 	figures  []string
 	cleanups []func()
 	procs    []*process
@@ -95,14 +96,24 @@ func (st *stage) keeps() bool { return len(st.problems) > 0 || st.keep }
 func (st *stage) cleanup(f func()) { st.cleanups = append(st.cleanups, f) }
 
 // failf notes something that does not hold, and goes on. What an interrupted drill finds is no finding.
-func (st *stage) failf(format string, args ...any) {
+func (st *stage) failf(format string, args ...any) { st.note(0, format, args...) }
+
+// doubtf is failf for what a machine that others use may have done: something took too long, or a fault did not
+// come about. A drill that found nothing else is played once more.
+func (st *stage) doubtf(format string, args ...any) { st.note(1, format, args...) }
+
+func (st *stage) note(doubtful int, format string, args ...any) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.run.Err() != nil {
 		return
 	}
 	st.problems = append(st.problems, fmt.Sprintf(format, args...))
+	st.doubtful += doubtful
 }
+
+// doubts tells whether all that was found is doubtful.
+func (st *stage) doubts() bool { return len(st.problems) > 0 && st.doubtful == len(st.problems) }
 
 // must ends the drill: what it needs is not there.
 func (st *stage) must(what string, err error) {
