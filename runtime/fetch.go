@@ -3,6 +3,7 @@ package emq
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -80,7 +81,7 @@ func newConsumer(w *Worker, s *served, shard int) *consumer {
 	c.pump = newPump(c)
 	c.settles = gather[scripts.Settle, scripts.Settled]{
 		life: func() context.Context { return w.life }, call: c.settleAll,
-		bytes: scripts.Settle.Bytes, limit: scripts.MaxGatheredBytes, most: scripts.MaxGathered,
+		bytes: scripts.Settle.Bytes, limit: scripts.MaxGatheredBytes, most: scripts.MaxGathered, crowd: settleCrowd,
 	}
 	return c
 }
@@ -97,6 +98,10 @@ func (c *consumer) settleAll(ctx context.Context, settles []scripts.Settle) []sc
 }
 
 const (
+	// settleCrowd: nobody waits for a settle while its slot is lent, so a second call of few is not worth it.
+	settleCrowd = 16
+	// fewSlots make small claims, where the call costs more than its jobs. With many the server would stand idle.
+	fewSlots = 50
 	// largestClaim bounds one claim: more gains little and makes others wait.
 	largestClaim = 128
 	// callTimeout is also when a connection whose server is silent is given up: a master that froze has been
@@ -134,6 +139,9 @@ func (c *consumer) fetch(ctx context.Context, ok func()) error {
 			return nil
 		}
 		c.startAll(claimed.Jobs)
+		if c.portion.limit <= fewSlots {
+			runtime.Gosched() // handlers that return at once free their slots for the next claim
+		}
 		work = claimed.Wait
 		if len(claimed.Jobs) < n {
 			c.w.slots.leave(c.share)

@@ -41,6 +41,16 @@ func (f *ferry) send(t *testing.T, ctx context.Context, m int) {
 	f.mu.Lock()
 	before := len(f.waiting) + f.flying
 	f.mu.Unlock()
+	f.begin(t, ctx, m)
+	until(t, func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.waiting)+f.flying > before
+	})
+}
+
+// begin sends a member in a goroutine of its own.
+func (f *ferry) begin(t *testing.T, ctx context.Context, m int) {
 	f.tasks.Go(func() {
 		v, err := f.do(ctx, m)
 		if err == nil && v != -m {
@@ -49,11 +59,6 @@ func (f *ferry) send(t *testing.T, ctx context.Context, m int) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-	})
-	until(t, func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return len(f.waiting)+f.flying > before
 	})
 }
 
@@ -112,6 +117,65 @@ func TestWhatWaitsGoesTogetherAndInOrder(t *testing.T) {
 	f.let <- struct{}{}
 	f.saw(t, 8, 9)
 	f.end(t)
+}
+
+func TestASecondCallWaitsForACrowdIfThereHasToBeOne(t *testing.T) {
+	f := newFerry()
+	f.crowd = 3
+	ctx := t.Context()
+	f.send(t, ctx, 1)
+	f.saw(t, 1)
+	f.send(t, ctx, 2)
+	f.send(t, ctx, 3)
+	if len(f.calls) != 0 {
+		t.Error("two are no crowd")
+	}
+	f.begin(t, ctx, 4)
+	f.saw(t, 2, 3, 4)
+	for m := 5; m <= 8; m++ {
+		f.send(t, ctx, m)
+	}
+	if len(f.calls) != 0 {
+		t.Error("two are under way already")
+	}
+	f.let <- struct{}{}
+	f.saw(t, 5, 6, 7, 8)
+	f.send(t, ctx, 9)
+	f.let <- struct{}{}
+	f.saw(t, 9) // a call that has ended takes what waits, also one
+	f.end(t)
+}
+
+// What comes while the first caller lets others run goes along with it, within the limits of a call.
+func TestTheFirstCallTakesAlongWhoIsAboutToMakeOne(t *testing.T) {
+	for _, c := range []struct {
+		come  []int
+		calls [][]int
+	}{
+		{nil, [][]int{{1}}},
+		{[]int{2, 3}, [][]int{{1, 2, 3}}},
+		{[]int{2, 3, 4, 5, 6, 7}, [][]int{{1, 2, 3, 4, 5}, {6, 7}}},
+		{[]int{600, 300, 200, 10}, [][]int{{1, 600, 300}, {200, 10}}},
+		{[]int{2000, 10}, [][]int{{1}, {2000}, {10}}},
+	} {
+		f := newFerry()
+		f.crowd = 100
+		for _, m := range c.come {
+			f.waiting = append(f.waiting, &passenger[int, int]{member: m, landed: make(chan struct{})})
+		}
+		others := slices.Clone(f.waiting)
+		f.begin(t, t.Context(), 1)
+		for _, call := range c.calls {
+			f.saw(t, call...)
+			f.let <- struct{}{}
+		}
+		f.end(t)
+		for _, p := range others {
+			if <-p.landed; p.verdict != -p.member {
+				t.Errorf("the verdict of %d is %d", p.member, p.verdict)
+			}
+		}
+	}
 }
 
 func TestACallCarriesNoMoreThanItsBytes(t *testing.T) {

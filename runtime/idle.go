@@ -21,7 +21,7 @@ func (w *Worker) RunUntilIdle(ctx context.Context) error {
 	var idle *idler
 	token := make(chan struct{}, 1)
 	err := w.run(ctx, token, func(context.Context, *sync.WaitGroup, *consumer) {}, func(claims context.Context, front *sync.WaitGroup) <-chan struct{} {
-		w.left = make(chan struct{}, 1)
+		w.left, w.slots.lends = make(chan struct{}, 1), false // a job begins when the one before is settled
 		idle = &idler{w: w, token: token, ended: make(chan struct{})}
 		w.loops.start(claims, w, front, "fetch", longestPause, idle.loop)
 		return idle.ended

@@ -59,3 +59,10 @@ func times(n int, is func([]string) bool) func([]string) bool {
 		return true
 	}
 }
+
+// settles tells the scripts that settle: those that touch a row, and the gathered call, whose first keys are the
+// running and the waiting jobs.
+func settles(words []string) bool {
+	return touchesRow(words) || len(words) > 4 && strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") &&
+		strings.HasSuffix(words[3], ":active") && strings.HasSuffix(words[4], ":pending")
+}

@@ -16,7 +16,7 @@ import (
 	"github.com/echomq/emq/runtime/scripts"
 )
 
-// run is one claimed job in this process, from its claim until its slot is free again.
+// run is one claimed job in this process, from its claim until its settle has a verdict.
 type run struct {
 	c      *consumer
 	job    scripts.ClaimedJob
@@ -30,6 +30,8 @@ type run struct {
 	wait     time.Duration // from when it was due to the claim
 	overdue  atomic.Int64  // Unix ns at which a handler that has not returned is stuck; 0: none runs
 	err      error         // what the handler returned
+
+	lent bool // its slot, while its settle is under way
 
 	returned  atomic.Bool // the handler is no longer running
 	lost      atomic.Bool
@@ -88,13 +90,17 @@ func (c *consumer) startAll(jobs []scripts.ClaimedJob) {
 	}
 }
 
-// leave frees the slot: not before the handler has returned and its settle has a verdict.
+// leave ends a run: its handler has returned and its settle has a verdict. Its slot may be another one's already.
 func (r *run) leave() {
 	r.cancel(nil)
 	r.c.mu.Lock()
 	delete(r.c.runs, r.job.Fence)
 	r.c.mu.Unlock()
-	r.c.w.slots.free(r.c.share, 1)
+	if r.lent {
+		r.c.w.slots.settled(r.c.share)
+	} else {
+		r.c.w.slots.free(r.c.share, 1)
+	}
 	r.c.w.running.add(-1)
 	signalOne(r.c.w.left)
 }

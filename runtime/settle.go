@@ -121,11 +121,12 @@ func (r *run) handBack(delay time.Duration) *settlement {
 }
 
 // settle sends a settlement until it has a verdict. A network error or an error reply (LOADING, OOM,
-// NOPERM, …) says nothing about the job; the slot is held and heartbeats go on meanwhile.
+// NOPERM, …) says nothing about the job; from then on the slot is held, and heartbeats go on meanwhile.
 func (r *run) settle(s *settlement) {
 	if s == nil {
 		return
 	}
+	r.lent = r.c.w.slots.lend(r.c.share)
 	pause := firstPause
 	for try := 0; ; try++ {
 		if r.abandoned.Load() || r.c.w.life.Err() != nil {
@@ -138,6 +139,10 @@ func (r *run) settle(s *settlement) {
 		if err == nil || scripts.IsRefusal(err) {
 			r.settled(s, answer.Verdict, err, try)
 			return
+		}
+		if r.lent {
+			r.lent = false
+			r.c.w.slots.recall(r.c.share)
 		}
 		r.observe(EventResent, err)
 		if r.c.warn.allow("settle") {

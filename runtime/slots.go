@@ -9,9 +9,11 @@ import "sync"
 type slots struct {
 	limit  int
 	strict bool
+	lends  bool // slots of runs that only wait for the verdict on their settle
 
 	mu     sync.Mutex
 	used   int
+	lent   int     // by portions, and not in used
 	at     float64 // the virtual time that was served last
 	shares []*share
 }
@@ -22,6 +24,7 @@ type portion struct {
 	weight int
 	shards int
 	taken  int
+	lent   int     // slots of runs whose settle is under way; they are not in taken
 	next   float64 // virtual time of its next slot
 	served float64 // the turn of the shard that was served last
 }
@@ -110,7 +113,7 @@ func (s *slots) count(sh *share, n int) {
 func (s *slots) takeFree(sh *share, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(most, s.limit-s.used, sh.limit-sh.taken)
+	n := max(min(most, s.limit-s.used, sh.limit-sh.taken), 0)
 	s.count(sh, n)
 	return n
 }
@@ -121,6 +124,46 @@ func (s *slots) free(sh *share, n int) {
 	defer s.mu.Unlock()
 	s.count(sh, -n)
 	s.signal()
+}
+
+// loans are how many each slot may be lent for at once.
+const loans = 2
+
+// lend gives the slot of a run away whose handler has returned and whose settle is about to be sent, so that the
+// next claim need not wait for the verdict; at most twice as many as there are, since those of the last claim may
+// still be on their way when those of the next return. It answers whether it did.
+func (s *slots) lend(sh *share) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.lends || s.lent >= loans*s.limit || sh.lent >= loans*sh.limit {
+		return false
+	}
+	s.loan(sh, 1)
+	s.count(sh, -1)
+	s.signal()
+	return true
+}
+
+// loan books n loans, or the end of -n.
+func (s *slots) loan(sh *share, n int) {
+	s.lent += n
+	sh.lent += n
+}
+
+// settled ends a loan: the settle has its verdict.
+func (s *slots) settled(sh *share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loan(sh, -1)
+}
+
+// recall ends a loan whose settle has to be sent again: the run holds a slot from now on, though there may be none.
+func (s *slots) recall(sh *share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loan(sh, -1)
+	s.count(sh, 1)
+	s.signal() // the queue may be at its own limit now, and the turn another one's
 }
 
 // unused gives back slots for which there was no job: they cost the queue no turn.

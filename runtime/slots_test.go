@@ -11,7 +11,7 @@ import (
 func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := &slots{limit: rapid.IntRange(1, 6).Draw(t, "slots"), strict: rapid.Bool().Draw(t, "strict")}
+		s := &slots{limit: rapid.IntRange(1, 6).Draw(t, "slots"), strict: rapid.Bool().Draw(t, "strict"), lends: true}
 		for range rapid.IntRange(1, 4).Draw(t, "queues") {
 			sh := s.join(s.portion(rapid.IntRange(1, 6).Draw(t, "limit"), rapid.IntRange(0, 4).Draw(t, "weight")))
 			for range rapid.IntRange(0, 3).Draw(t, "further shards") {
@@ -20,6 +20,8 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 		}
 		running := make(map[*share]int) // slots of jobs, and of a claim that is under way
 		claiming := make(map[*share]int)
+		lent := make(map[*share]int)     // of jobs whose settle is under way
+		recalled := make(map[*share]int) // of those whose settle is sent again
 		any := rapid.SampledFrom(s.shares)
 		t.Repeat(map[string]func(*rapid.T){
 			"take": func(t *rapid.T) {
@@ -53,27 +55,56 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 					s.free(sh, 1)
 				}
 			},
+			"a handler returns": func(t *rapid.T) {
+				if sh := any.Draw(t, "queue"); running[sh] > 0 && s.lend(sh) {
+					running[sh]--
+					lent[sh]++
+				}
+			},
+			"a settle has its verdict": func(t *rapid.T) {
+				if sh := any.Draw(t, "queue"); lent[sh] > 0 {
+					lent[sh]--
+					s.settled(sh)
+				}
+			},
+			"a settle is sent again": func(t *rapid.T) {
+				if sh := any.Draw(t, "queue"); lent[sh] > 0 {
+					lent[sh]--
+					recalled[sh]++
+					s.recall(sh)
+				}
+			},
+			"it has its verdict, too": func(t *rapid.T) {
+				if sh := any.Draw(t, "queue"); recalled[sh] > 0 {
+					recalled[sh]--
+					s.free(sh, 1)
+				}
+			},
 			"a queue stops": func(t *rapid.T) {
 				if sh := any.Draw(t, "queue"); claiming[sh] == 0 {
 					s.leave(sh)
 				}
 			},
 			"": func(t *rapid.T) {
-				sum, taken := 0, make(map[*portion]int)
+				sum, taken, over, away := 0, make(map[*portion]int), make(map[*portion]int), make(map[*portion]int)
+				allOver, allAway := 0, 0
 				for _, sh := range s.shares {
 					sum += sh.used
 					taken[sh.portion] += sh.used
-					if sh.used != running[sh]+claiming[sh] || sh.used > sh.limit {
-						t.Fatalf("%+v: %d run, %d are claimed for", sh, running[sh], claiming[sh])
+					over[sh.portion] += recalled[sh]
+					away[sh.portion] += lent[sh]
+					allOver, allAway = allOver+recalled[sh], allAway+lent[sh]
+					if sh.used != running[sh]+claiming[sh]+recalled[sh] || sh.used > sh.limit+recalled[sh] {
+						t.Fatalf("%+v: %d run, %d are claimed for, %d are settled again", sh, running[sh], claiming[sh], recalled[sh])
 					}
 				}
 				for p, n := range taken {
-					if n != p.taken || n > p.limit {
-						t.Fatalf("a queue of at most %d has %d slots, and books %d", p.limit, n, p.taken)
+					if n != p.taken || n > p.limit+over[p] || away[p] != p.lent || p.lent > loans*p.limit {
+						t.Fatalf("a queue of at most %d has %d slots, %d of them recalled, and lent %d: %+v", p.limit, n, over[p], away[p], p)
 					}
 				}
-				if sum != s.used || s.used > s.limit {
-					t.Fatalf("%d of %d slots, but %d by queue", s.used, s.limit, sum)
+				if sum != s.used || s.used > s.limit+allOver || allAway != s.lent || s.lent > loans*s.limit {
+					t.Fatalf("%d of %d slots and %d lent, but %d by queue, %d of them recalled, and %d lent", s.used, s.limit, s.lent, sum, allOver, allAway)
 				}
 				if sh := s.first(nil); s.used < s.limit && sh != nil && sh.waits && len(sh.turn) == 0 {
 					t.Fatalf("a slot is free, and nobody tells the queue whose turn it is: %+v", sh)
@@ -81,6 +112,41 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 			},
 		})
 	})
+}
+
+func TestNoMoreSlotsAreLentThanThereAre(t *testing.T) {
+	t.Parallel()
+	s := &slots{limit: 3, lends: true}
+	mail := s.join(s.portion(2, 1))
+	export := s.join(s.portion(3, 1))
+	lent := func(sh *share, most int) (n int) {
+		for range most {
+			if s.takeFree(sh, 1) != 1 {
+				t.Fatal("nothing is free")
+			}
+			if s.lend(sh) {
+				n++
+			} else {
+				s.free(sh, 1)
+			}
+		}
+		return n
+	}
+	if got := []int{lent(mail, 9), lent(export, 9)}; got[0] != 4 || got[1] != 2 {
+		t.Errorf("lent %v, want each of mail's own two slots twice, and each of the three in all", got)
+	}
+	for range 4 {
+		s.recall(mail)
+	}
+	for range 2 {
+		s.recall(export)
+	}
+	if n := s.takeFree(export, 3); n != 0 || s.used != 6 || s.lent != 0 {
+		t.Errorf("%d are free of three when six were recalled: %+v", n, s)
+	}
+	if n := s.take(export, 3); n != 0 || !export.waits {
+		t.Errorf("%d are free: %+v", n, export)
+	}
 }
 
 // Queues that always have work, and whose claims are answered in any order.

@@ -19,7 +19,9 @@ import (
 
 // WorkerConfig says how a worker runs. The zero value is a worker of 10 slots with the defaults below.
 type WorkerConfig struct {
-	Concurrency int                    // jobs that run at once in this process, over all queues; 10 by default
+	// Concurrency is how many handlers run at once in this process, over all queues; 10 by default. The next job may
+	// begin when a handler has returned and its settle is on its way; a settle without a verdict holds it back.
+	Concurrency int
 	Queues      map[string]QueueConfig // limits and weights of single queues
 	// Only serves these of the bound queues, each named once; none: all. What Queues says of the others has no
 	// effect, so that one configuration does for all deployments of a program.
@@ -49,7 +51,7 @@ type WorkerConfig struct {
 
 // QueueConfig says how a worker serves one queue.
 type QueueConfig struct {
-	Concurrency int // jobs of this queue that run at once in this process; the worker's by default
+	Concurrency int // handlers of this queue that run at once in this process; the worker's by default
 	// Weight is the queue's share of the slots while they are short: of two queues that have work, one of
 	// weight 3 begins three jobs for one of the other of weight 1, the default; 1000000 at most. See
 	// WorkerConfig.Strict. It means nothing in a worker of one queue.
@@ -101,7 +103,7 @@ func NewWorker(c *Client, cfg WorkerConfig, bindings ...Binding) (*Worker, error
 	}
 	w := &Worker{
 		client: c, cfg: cfg, log: cfg.Logger, observer: cfg.Observer, tag: newMark(),
-		slots: &slots{limit: cfg.Concurrency, strict: cfg.Strict}, abort: make(chan struct{}),
+		slots: &slots{limit: cfg.Concurrency, strict: cfg.Strict, lends: true}, abort: make(chan struct{}),
 		fatal: make(chan error, 1), cron: defaultCronTimes(),
 	}
 	for _, name := range slices.Sorted(maps.Keys(byQueue)) {
