@@ -57,6 +57,8 @@ func main() {
 	case err != nil:
 	case *most < 0 || *soak < 0:
 		err = errors.New("-together and -soak are not negative")
+	case *soak > 0 && !slices.ContainsFunc(chosen, func(d drill) bool { return d.name == "soak" }):
+		err = errors.New("-soak is of the drill soak, which -only leaves out")
 	case flag.NArg() > 0:
 		err = fmt.Errorf("%q is no flag: drills are named by -only, joined by commas", flag.Arg(0))
 	}

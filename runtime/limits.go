@@ -192,7 +192,7 @@ func (q *Queue) setAll(ctx context.Context, parts []*Queue, set map[string]strin
 func (q *Queue) checkSplit(set map[string]string, n int, fault error) error {
 	for _, field := range slices.Sorted(maps.Keys(set)) {
 		if most, err := strconv.Atoi(set[field]); isSplit(field) && err == nil && most < n {
-			return fmt.Errorf("%w: queue %s: %s of %d: the queue has %d shards, and each needs a part of at least 1", fault, q.name, field, most, n)
+			return fmt.Errorf("%w: queue %s: %s of %d: the queue has %d shards, and each needs a part of at least 1", fault, q.name, scripts.SettingName(field), most, n)
 		}
 	}
 	return nil

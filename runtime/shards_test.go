@@ -316,8 +316,15 @@ func TestShardsAreLearnedAndNeverLessThanDeclared(t *testing.T) {
 			}
 		}
 		// what cannot be split is refused, and changes nothing
-		if err := third.Queue("spread").SetConcurrency(ctx, 3); !errors.Is(err, emq.ErrInvalid) {
-			t.Errorf("a concurrency of 3 over 4 shards: %v", err)
+		for says, err := range map[string]error{
+			"concurrency of 3":    third.Queue("spread").SetConcurrency(ctx, 3),
+			"rate of 2":           third.Queue("spread").SetRate(ctx, 2, time.Second),
+			"maximum length of 1": third.Queue("spread").SetMaxLength(ctx, 1),
+			"dead caps of 3":      third.Queue("spread").SetDeadCaps(ctx, 3, time.Hour),
+		} {
+			if !errors.Is(err, emq.ErrInvalid) || !strings.Contains(err.Error(), says+": the queue has 4 shards") {
+				t.Errorf("%s over 4 shards: %v", says, err)
+			}
 		}
 		if set, err := third.Queue("spread").Settings(ctx); err != nil || set.Concurrency != 9 {
 			t.Errorf("the concurrency is %d, %v", set.Concurrency, err)

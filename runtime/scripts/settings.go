@@ -41,12 +41,16 @@ func (q *Queue) Set(ctx context.Context, pairs ...string) error {
 	return q.wrap(settingVerb(pairs[0], pairs[1] != ""), "", q.run(ctx, c).Error())
 }
 
-// settingVerb is what the user called to change a field.
-func settingVerb(field string, on bool) string {
-	names := map[string]string{
+// SettingName is what the user calls a field.
+func SettingName(field string) string {
+	return map[string]string{
 		FieldConcurrency: "concurrency", FieldRateMax: "rate", FieldMaxLen: "maximum length", FieldDeadMax: "dead caps",
 		FieldCrashBudget: "crash budget",
-	}
+	}[field]
+}
+
+// settingVerb is what the user called to change a field.
+func settingVerb(field string, on bool) string {
 	switch {
 	case field == FieldPaused && on:
 		return "pause"
@@ -55,9 +59,9 @@ func settingVerb(field string, on bool) string {
 	case field == FieldEvents:
 		return "set events"
 	case on:
-		return "set " + names[field]
+		return "set " + SettingName(field)
 	}
-	return "clear " + names[field]
+	return "clear " + SettingName(field)
 }
 
 // Settings reads the fields that are set, and the FlatWeight. Safe to repeat.
