@@ -49,6 +49,7 @@ generate: ## write the generated files of the examples
 # the cache, which does not know the programs that tests build and run.
 race:
 	$(GO) test -race -count=1 -timeout 15m -p 2 $(TESTFLAGS) $(PKGS)
+	cd bench && $(GO) test -race -count=1 ./...
 
 redis-server:
 	@if [ -n "$$EMQ_TEST_SERVER" ] || command -v redis-server >/dev/null; then exit 0; fi; \

@@ -164,7 +164,15 @@ func pickup(ctx context.Context, s system, n int) (result, error) {
 		if err = s.enqueue(ctx, i, 1, small); err != nil {
 			break
 		}
-		waits = append(waits, <-ran)
+		select {
+		case wait := <-ran:
+			waits = append(waits, wait)
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			break
+		}
 	}
 	if stopErr := stop(); err == nil {
 		err = stopErr
@@ -173,8 +181,11 @@ func pickup(ctx context.Context, s system, n int) (result, error) {
 		return result{}, err
 	}
 	slices.Sort(waits)
-	return result{p50: waits[len(waits)/2], p99: waits[len(waits)*99/100]}, holds(ctx, s, 0)
+	return result{p50: quantile(waits, 50), p99: quantile(waits, 99)}, holds(ctx, s, 0)
 }
+
+// quantile is the least of sorted values that so many in a hundred are not above.
+func quantile[V any](sorted []V, percent int) V { return sorted[(len(sorted)*percent+99)/100-1] }
 
 func memory(ctx context.Context, s system, n int) (result, error) {
 	before, err := s.store().bytes(ctx)
@@ -182,6 +193,9 @@ func memory(ctx context.Context, s system, n int) (result, error) {
 		return result{}, err
 	}
 	if err := s.bulk(ctx, n, small); err != nil {
+		return result{}, err
+	}
+	if err := holds(ctx, s, n); err != nil {
 		return result{}, err
 	}
 	after, err := s.store().bytes(ctx)

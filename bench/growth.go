@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"golang.org/x/perf/benchfmt"
 )
@@ -27,6 +29,9 @@ type sample struct {
 
 // measureGrowth writes growth.csv and growth.svg into dir. loops is how often each step is measured.
 func measureGrowth(ctx context.Context, dir string, loops int) error {
+	if f, err := os.Stat(dir); err != nil || !f.IsDir() {
+		return fmt.Errorf("-growth %s: it is no directory", dir)
+	}
 	samples, err := scriptGrowth(ctx, loops)
 	if err != nil {
 		return err
@@ -51,6 +56,9 @@ func scriptGrowth(ctx context.Context, loops int) ([]sample, error) {
 	test := exec.CommandContext(ctx, "go", "test", "github.com/echomq/emq/runtime/scripts", "-run", "xxx", "-timeout", "1h",
 		"-bench", "^(BenchmarkGrowth|BenchmarkClaimByLanes)$", "-benchtime", strconv.Itoa(loops)+"x")
 	test.Stderr = os.Stderr
+	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it has built and started ends with it
+	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGTERM) }
+	test.WaitDelay = 5 * time.Second
 	out, err := test.Output()
 	if err != nil {
 		return nil, fmt.Errorf("go test: %w\n%s", err, out)

@@ -16,6 +16,7 @@ import (
 	"runtime/pprof"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -24,14 +25,19 @@ func main() {
 	rounds := flag.Int("rounds", 5, "rounds; the systems take turns in each")
 	only := flag.String("only", "", "run only the cases whose name contains this")
 	systems := flag.String("systems", "", "run only these systems, joined by commas")
-	out := flag.String("out", "RESULTS.md", "the file to write; none with -short")
+	out := flag.String("out", "", "the file to write; "+results+" by default, but none with -short, -only or -systems")
+	names := flag.Bool("list", false, "list the cases and their systems")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process, which is the client of all systems that run")
 	growth := flag.String("growth", "", "measure how the cost grows instead, and write growth.csv and growth.svg into this directory")
 	loops := flag.Int("loops", 20, "with -growth, how often each step is measured")
 	worker := flag.String("worker", "", "work for the server of this URL until an interrupt; what -growth starts")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if *names {
+		fmt.Print(list())
+		return
+	}
 	if *worker != "" || *growth != "" {
 		if err := grow(ctx, *worker, *growth, *loops); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
@@ -39,19 +45,17 @@ func main() {
 		}
 		return
 	}
+	c, err := choose(flags{*only, *systems, *out, *short, *rounds, flag.Args()})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(2)
+	}
 	stopProfile, err := profiled(*profile)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
-	b := bench{rounds: *rounds, divide: 1, only: *only}
-	if *systems != "" {
-		b.systems = strings.Split(*systems, ",")
-	}
-	if *short {
-		b.rounds, b.divide, *out = 1, 10, ""
-	}
-	err = b.run(ctx, *out)
+	err = c.run(ctx)
 	stopProfile()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -62,6 +66,9 @@ func main() {
 func grow(ctx context.Context, worker, dir string, loops int) error {
 	if worker != "" {
 		return workUntilInterrupt(worker)
+	}
+	if loops < 1 {
+		return fmt.Errorf("%d loops: at least 1", loops)
 	}
 	return measureGrowth(ctx, dir, loops)
 }
@@ -81,13 +88,7 @@ func profiled(path string) (stop func(), err error) {
 	}, pprof.StartCPUProfile(f)
 }
 
-type bench struct {
-	rounds, divide int
-	only           string
-	systems        []string
-}
-
-func (b bench) run(ctx context.Context, out string) error {
+func (c chosen) run(ctx context.Context) error {
 	dir, err := os.MkdirTemp("", "emq-bench-")
 	if err != nil {
 		return err
@@ -99,39 +100,36 @@ func (b bench) run(ctx context.Context, out string) error {
 		return err
 	}
 	var report report
-	for _, c := range cases() {
-		if !strings.Contains(c.name, b.only) {
-			continue
-		}
-		results, err := b.measure(ctx, f, c)
+	for _, one := range c.cases {
+		results, err := c.measure(ctx, f, one)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+			return fmt.Errorf("%s: %w", one.name, err)
 		}
-		table := report.add(c, results)
+		table := report.add(one, results)
 		fmt.Println(table)
 	}
-	if out == "" {
+	if c.out == "" {
 		return nil
 	}
-	return os.WriteFile(out, []byte(report.text(b.rounds)), 0o644)
+	return os.WriteFile(c.out, []byte(report.text(c.rounds)), 0o644)
 }
 
 // measure runs the rounds of a case: the systems take turns, so that a slow minute of the machine hits all.
-func (b bench) measure(ctx context.Context, f *fleet, c benchCase) (map[string][]result, error) {
+func (c chosen) measure(ctx context.Context, f *fleet, one benchCase) (map[string][]result, error) {
 	results := make(map[string][]result)
-	for range b.rounds {
-		for _, name := range c.on {
-			if len(b.systems) > 0 && !slices.Contains(b.systems, name) {
+	for range c.rounds {
+		for _, name := range one.on {
+			if !c.includes(name) {
 				continue
 			}
 			s := f.systems[name]
-			n := max(jobsFor(name, c)/b.divide, 1)
+			n := max(jobsFor(name, one)/c.divide, 1)
 			for _, size := range []int{max(n/50, 1), n} { // a short one first, to warm up
 				if err := s.reset(ctx); err != nil {
 					return nil, err
 				}
 				limited, cancel := context.WithTimeout(ctx, 5*time.Minute)
-				r, err := c.run(limited, s, size)
+				r, err := one.run(limited, s, size)
 				cancel()
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", name, err)
