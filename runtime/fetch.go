@@ -98,7 +98,7 @@ func (c *consumer) settleAll(ctx context.Context, settles []scripts.Settle) []sc
 }
 
 const (
-	// settleCrowd: nobody waits for a settle while its slot is lent, so a second call of few is not worth it.
+	// settleCrowd: a settle whose slot is lent keeps nobody waiting, so a second call of few is not worth it.
 	settleCrowd = 16
 	// fewSlots make small claims, where the call costs more than its jobs. With many the server would stand idle.
 	fewSlots = 50

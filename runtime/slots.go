@@ -102,11 +102,13 @@ func (s *slots) wanted(p *portion) bool {
 	return false
 }
 
-// count books n slots, or gives back -n.
+// count books n slots, or gives back -n. What a queue holds beyond its own limit, recalled, is its own affair: it keeps no
+// slot from the others.
 func (s *slots) count(sh *share, n int) {
-	s.used += n
+	s.used -= min(sh.taken, sh.limit)
 	sh.taken += n
 	sh.used += n
+	s.used += min(sh.taken, sh.limit)
 }
 
 // takeFree takes free slots without a turn, for one who asks for all queues in turn.
@@ -157,7 +159,8 @@ func (s *slots) settled(sh *share) {
 	s.loan(sh, -1)
 }
 
-// recall ends a loan whose settle has to be sent again: the run holds a slot from now on, though there may be none.
+// recall ends a loan whose settle has to be sent again: the run holds a slot of its queue from now on, though there may
+// be none.
 func (s *slots) recall(sh *share) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

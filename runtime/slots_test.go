@@ -86,10 +86,10 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				sum, taken, over, away := 0, make(map[*portion]int), make(map[*portion]int), make(map[*portion]int)
+				held := 0
+				taken, over, away := make(map[*portion]int), make(map[*portion]int), make(map[*portion]int)
 				allOver, allAway := 0, 0
 				for _, sh := range s.shares {
-					sum += sh.used
 					taken[sh.portion] += sh.used
 					over[sh.portion] += recalled[sh]
 					away[sh.portion] += lent[sh]
@@ -99,12 +99,13 @@ func TestNoSlotIsLostAndNoWaitingQueueIsForgotten(t *testing.T) {
 					}
 				}
 				for p, n := range taken {
+					held += min(n, p.limit) // what a queue has recalled beyond its limit keeps nothing from the others
 					if n != p.taken || n > p.limit+over[p] || away[p] != p.lent || p.lent > loans*p.limit {
 						t.Fatalf("a queue of at most %d has %d slots, %d of them recalled, and lent %d: %+v", p.limit, n, over[p], away[p], p)
 					}
 				}
-				if sum != s.used || s.used > s.limit+allOver || allAway != s.lent || s.lent > loans*s.limit {
-					t.Fatalf("%d of %d slots and %d lent, but %d by queue, %d of them recalled, and %d lent", s.used, s.limit, s.lent, sum, allOver, allAway)
+				if held != s.used || s.used > s.limit+allOver || allAway != s.lent || s.lent > loans*s.limit {
+					t.Fatalf("%d of %d slots and %d lent, but %d by queue, %d recalled, and %d lent", s.used, s.limit, s.lent, held, allOver, allAway)
 				}
 				if sh := s.first(nil); s.used < s.limit && sh != nil && sh.waits && len(sh.turn) == 0 {
 					t.Fatalf("a slot is free, and nobody tells the queue whose turn it is: %+v", sh)
@@ -141,11 +142,38 @@ func TestNoMoreSlotsAreLentThanThereAre(t *testing.T) {
 	for range 2 {
 		s.recall(export)
 	}
-	if n := s.takeFree(export, 3); n != 0 || s.used != 6 || s.lent != 0 {
-		t.Errorf("%d are free of three when six were recalled: %+v", n, s)
+	if n := s.takeFree(export, 3); n != 0 || s.used != 4 || s.lent != 0 {
+		t.Errorf("%d are free of three when mail keeps its two and exports two: %+v", n, s)
 	}
 	if n := s.take(export, 3); n != 0 || !export.waits {
 		t.Errorf("%d are free: %+v", n, export)
+	}
+}
+
+// The settles of one queue have no verdict: it holds what it may of the slots, and no more, whatever it had lent.
+func TestAQueueThatCannotSettleLeavesTheOthersTheirSlots(t *testing.T) {
+	t.Parallel()
+	s := &slots{limit: 10, lends: true}
+	mail, export := s.join(s.portion(4, 1)), s.join(s.portion(10, 1))
+	for range 8 {
+		s.takeFree(mail, 1)
+		s.lend(mail)
+	}
+	s.takeFree(mail, 4)
+	for range 8 {
+		s.recall(mail)
+	}
+	if n := s.take(mail, 10); n != 0 {
+		t.Errorf("a queue of 4 that holds 12 gets %d more", n)
+	}
+	if n := s.take(export, 10); n != 6 {
+		t.Errorf("%d slots beside a queue that may have 4 of 10, want 6", n)
+	}
+	for left := range 12 {
+		s.free(mail, 1)
+		if want := 6 + min(11-left, 4); s.used != want {
+			t.Errorf("%d are taken when mail holds %d, want %d", s.used, 11-left, want)
+		}
 	}
 }
 
