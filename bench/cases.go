@@ -39,6 +39,8 @@ func cases() []benchCase {
 		{"process preloaded jobs, concurrency 10", 100_000, process(10, small), working},
 		{"process preloaded jobs, concurrency 100", 100_000, process(100, small), working},
 		{"process preloaded jobs, concurrency 1000", 100_000, process(1000, small), working},
+		{"process preloaded jobs of 1 ms, concurrency 10", 20_000, processing(10, small, time.Millisecond), all},
+		{"process preloaded jobs of 20 ms, concurrency 100", 20_000, processing(100, small, 20*time.Millisecond), all},
 		{"full cycle: 128 goroutines enqueue while 100 slots work", 100_000, cycle(100), all},
 		{"pickup on an idle queue", 100, pickup, all},
 		{"process 1 KB payloads, concurrency 100", 50_000, process(100, 1<<10), all},
@@ -110,11 +112,11 @@ func enqueueBulk(ctx context.Context, s system, n int) (result, error) {
 	return r, holds(ctx, s, n)
 }
 
-// worked runs f with a worker for n jobs and checks that all were handled once.
-func worked(ctx context.Context, s system, n, concurrency int, f func() error) (result, error) {
+// worked runs f with a worker for n jobs, which take so long each, and checks that all were handled once.
+func worked(ctx context.Context, s system, n, concurrency int, takes time.Duration, f func() error) (result, error) {
 	var run *runner
 	r, err := timed(s, n, func() (err error) {
-		if run, err = startRunner(ctx, s, n, concurrency); err != nil {
+		if run, err = startRunner(ctx, s, n, concurrency, takes); err != nil {
 			return err
 		}
 		if err = f(); err != nil {
@@ -137,17 +139,21 @@ func worked(ctx context.Context, s system, n, concurrency int, f func() error) (
 }
 
 func process(concurrency, size int) func(context.Context, system, int) (result, error) {
+	return processing(concurrency, size, 0)
+}
+
+func processing(concurrency, size int, takes time.Duration) func(context.Context, system, int) (result, error) {
 	return func(ctx context.Context, s system, n int) (result, error) {
 		if err := s.bulk(ctx, n, size); err != nil {
 			return result{}, err
 		}
-		return worked(ctx, s, n, concurrency, func() error { return nil })
+		return worked(ctx, s, n, concurrency, takes, func() error { return nil })
 	}
 }
 
 func cycle(concurrency int) func(context.Context, system, int) (result, error) {
 	return func(ctx context.Context, s system, n int) (result, error) {
-		return worked(ctx, s, n, concurrency, func() error { return enqueueAll(ctx, s, n, 128, small) })
+		return worked(ctx, s, n, concurrency, 0, func() error { return enqueueAll(ctx, s, n, 128, small) })
 	}
 }
 

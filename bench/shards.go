@@ -95,7 +95,7 @@ func (s *emqSystem) cycleOver(ctx context.Context, nodes []*redisStore, shards, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := startRunner(ctx, s, n, concurrency)
+	r, err := startRunner(ctx, s, n, concurrency, 0)
 	if err != nil {
 		return nil, err
 	}

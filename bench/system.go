@@ -48,9 +48,11 @@ type runner struct {
 	stop func() error
 }
 
-func startRunner(ctx context.Context, s system, n, concurrency int) (*runner, error) {
+// startRunner starts a worker whose handlers take so long each.
+func startRunner(ctx context.Context, s system, n, concurrency int, takes time.Duration) (*runner, error) {
 	r := &runner{all: make(chan struct{})}
 	stop, err := s.work(ctx, concurrency, func(int64) {
+		time.Sleep(takes)
 		if r.ran.Add(1) == int64(n) {
 			close(r.all)
 		}
