@@ -2,6 +2,7 @@ package emq_test
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 
@@ -82,6 +83,43 @@ func TestOneAfterTheOtherMeansSettledOneAfterTheOther(t *testing.T) {
 		<-ended
 		if used, lent := emq.Slots(w); used != 0 || lent != 0 || runs.Load() != 3 {
 			t.Errorf("%d runs of 3; %d slots are taken and %d lent", runs.Load(), used, lent)
+		}
+	})
+}
+
+func TestAStopWaitsForTheSettlesOfLentSlots(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *store) {
+		const jobs = 6
+		putMany(t, s, jobs, func(i int) job { return job{i} })
+		var runs atomic.Int32
+		stopping := make(chan struct{})
+		w, let, ended := gated(t, s, emq.WorkerConfig{Concurrency: 2}, func(w *emq.Worker, ctx context.Context) error {
+			ctx, stop := context.WithCancel(ctx)
+			go func() {
+				<-stopping
+				stop()
+			}()
+			return w.Run(ctx)
+		}, emq.Handle(func(context.Context, job) error {
+			runs.Add(1)
+			return nil
+		}))
+		eventually(t, "all have run", func() bool { return runs.Load() == jobs })
+		slotsAre(t, w, 2, 4)
+		pumped := func() bool { return slices.Contains(s.keys(t), "emq:{work}:pump") }
+		eventually(t, "it has the pump", pumped)
+		close(stopping)
+		eventually(t, "it has handed the pump over, which is the last before it waits", func() bool { return !pumped() })
+		select {
+		case <-ended:
+			t.Error("Run has returned, and its settles have no verdict")
+		default:
+		}
+		close(let)
+		<-ended
+		c := s.counts(t, "work")
+		if used, lent := emq.Slots(w); used != 0 || lent != 0 || c.Active != 0 || c.Totals["completed"] != jobs || c.Totals["released"]+c.Totals["stale"]+c.Totals["reaped"] != 0 {
+			t.Errorf("%d slots are taken and %d lent; %+v", used, lent, c)
 		}
 	})
 }
