@@ -34,9 +34,12 @@ func BeforeSettles(w *Worker, hold func()) {
 	}
 }
 
-// Slots answers how many of a worker's slots are taken, and how many are lent.
+// Slots answers how many slots the runs of a worker hold, and how many are lent.
 func Slots(w *Worker) (used, lent int) {
 	w.slots.mu.Lock()
 	defer w.slots.mu.Unlock()
-	return w.slots.used, w.slots.lent
+	for _, sh := range w.slots.shares {
+		used += sh.used
+	}
+	return used, w.slots.lent
 }
