@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	emq "github.com/echomq/emq/runtime"
 )
@@ -166,32 +167,29 @@ func TestASettleThatIsSentAgainHoldsItsSlot(t *testing.T) {
 	}
 }
 
-// At a limit it is a settle that makes room: a claim that comes before it finds nothing, and is made again when the
-// settle wakes the worker. It is not made again and again until then.
-func TestLentSlotsCostFewClaimsInVainAtALimitOfTheQueue(t *testing.T) {
+// At a limit it is a settle that makes room: a claim that comes before it finds nothing, and is not made again and
+// again until it has come.
+func TestALentSlotWaitsForItsSettleAtALimitOfTheQueue(t *testing.T) {
 	t.Parallel()
 	s := realStore(t)
 	if err := s.Queue("work").SetConcurrency(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
-	const jobs = 500
+	const jobs = 50
 	putMany(t, s, jobs, func(i int) job { return job{i} })
 	var runs atomic.Int64
-	before := s.sent(t)
-	stop := run(t, s.Client, emq.WorkerConfig{Concurrency: 1, Logger: new(logbook).logger()}, emq.Handle(func(context.Context, job) error {
+	w, let, _ := gated(t, s, emq.WorkerConfig{Concurrency: 1}, (*emq.Worker).Run, emq.Handle(func(context.Context, job) error {
 		runs.Add(1)
 		return nil
 	}))
-	eventually(t, "all have run", func() bool { return runs.Load() == jobs })
-	stop()
-	sent := s.sent(t) - before
-	t.Logf("%d calls for %d jobs", sent, jobs)
-	if c := s.counts(t, "work"); c.Totals["completed"] != jobs {
-		t.Errorf("%+v", c)
+	eventually(t, "the first has run", func() bool { return runs.Load() == 1 })
+	slotsAre(t, w, 0, 1)
+	n := s.measured(t, time.Second)
+	t.Logf("%d commands in a second beside a settle that is under way", n)
+	if n > 30 || runs.Load() != 1 {
+		t.Errorf("%d commands in a second, %d runs at a limit of 1", n, runs.Load())
 	}
-	// four for each at the most, a claim in vain, a pop that hears the settle, the settle and the claim, and what a
-	// worker sends besides
-	if sent > 5*jobs {
-		t.Errorf("%d calls for %d jobs: it spins", sent, jobs)
-	}
+	close(let)
+	eventually(t, "all complete", func() bool { return s.counts(t, "work").Totals["completed"] == jobs })
+	slotsAre(t, w, 0, 0)
 }
