@@ -13,7 +13,7 @@ type slots struct {
 
 	mu     sync.Mutex
 	used   int
-	lent   int     // by portions, and not in used
+	lent   int     // of all portions, and not in used
 	at     float64 // the virtual time that was served last
 	shares []*share
 }
