@@ -25,8 +25,8 @@ type flags struct {
 	rest               []string // what is no flag
 }
 
-// results is what a whole run writes; a part of it has no place there.
-const results = "RESULTS.md"
+// wholeFile is what a whole run writes; a part of it has no place there.
+const wholeFile = "RESULTS.md"
 
 // choose refuses what no case and no system is called, before anything has run.
 func choose(f flags) (chosen, error) {
@@ -35,7 +35,7 @@ func choose(f flags) (chosen, error) {
 		c.rounds, c.divide = 1, 10
 	}
 	if f.only == "" && f.systems == "" && !f.short && f.out == "" {
-		c.out = results
+		c.out = wholeFile
 	}
 	switch {
 	case len(f.rest) > 0:

@@ -15,7 +15,7 @@ func TestWhatTheFlagsAskForIsRefusedBeforeAnythingRuns(t *testing.T) {
 		cases int
 		out   string
 	}{
-		{flags{rounds: 5}, "", len(cases()), results},
+		{flags{rounds: 5}, "", len(cases()), wholeFile},
 		{flags{rounds: 5, out: "mine.md"}, "", len(cases()), "mine.md"},
 		{flags{rounds: 5, short: true}, "", len(cases()), ""},
 		{flags{rounds: 0, short: true, out: "mine.md"}, "", len(cases()), "mine.md"},
@@ -45,13 +45,13 @@ func TestWhatTheFlagsAskForIsRefusedBeforeAnythingRuns(t *testing.T) {
 
 func TestAFileThatIsThereIsKeptUntilThereIsAnotherToTakeItsPlace(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile(results, []byte("measured"), 0o600); err != nil {
+	if err := os.WriteFile(wholeFile, []byte("measured"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := choose(flags{rounds: 5}); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(results); err != nil || string(text) != "measured" {
+	if text, err := os.ReadFile(wholeFile); err != nil || string(text) != "measured" {
 		t.Errorf("%q, %v", text, err)
 	}
 }

@@ -25,7 +25,7 @@ func main() {
 	rounds := flag.Int("rounds", 5, "rounds; the systems take turns in each")
 	only := flag.String("only", "", "run only the cases whose name contains this")
 	systems := flag.String("systems", "", "run only these systems, joined by commas")
-	out := flag.String("out", "", "the file to write; "+results+" by default, but none with -short, -only or -systems")
+	out := flag.String("out", "", "the file to write; "+wholeFile+" by default, but none with -short, -only or -systems")
 	names := flag.Bool("list", false, "list the cases and their systems")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of this process, which is the client of all systems that run")
 	growth := flag.String("growth", "", "measure how the cost grows instead, and write growth.csv and growth.svg into this directory")

@@ -115,7 +115,7 @@ func (s *slots) count(sh *share, n int) {
 func (s *slots) takeFree(sh *share, most int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := max(min(most, s.limit-s.used, sh.limit-sh.taken), 0)
+	n := min(most, s.limit-s.used, sh.limit-sh.taken)
 	s.count(sh, n)
 	return n
 }
